@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import logging
 import subprocess
 import sys
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from fake_dispatcher import Clock, spec
+from jpsi_records.dispatch import dispatcher as dispatcher_module
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState
@@ -91,29 +94,65 @@ def test_a_job_that_may_still_be_submitted_is_waited_for(records: Records, clock
     held = leased(records, name_of_ended_process(), native_id=None)
     leases = Leases(records, LEASE)
 
-    assert (leases.due(), leases.take(held), leases.are_awaited()) == ([], False, True)
+    assert (leases.due(), leases.take(held), leases.awaited()) == ([], False, [held])
 
     clock.advance(60)
-    assert [it.id for it in leases.due()] == [held.id]
-    assert not leases.are_awaited()
+    assert (leases.due(), leases.awaited()) == ([held], [])
+
+
+def test_a_lease_of_another_machine_is_not_waited_for(records: Records) -> None:
+    """Its dispatcher may run, and then it runs the execution itself."""
+    host, *words = name_of_ended_process().split()
+    leased(records, " ".join([f"not-{host}", *words]), native_id=None)
+
+    assert Leases(records, LEASE).awaited() == []
+
+
+def run_until_idle(records: Records) -> None:
+    dispatcher = Dispatcher(records)
+    dispatcher.run(until_idle=True)
+    dispatcher.close()
 
 
 def test_a_dispatcher_that_ends_when_idle_waits_for_a_job_that_may_still_be_submitted(
-    records: Records, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    records: Records, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     held = leased(records, name_of_ended_process(), native_id=None)
     step, rounds = Dispatcher.step, itertools.count()
 
     def step_in_time(dispatcher: Dispatcher) -> bool:
-        clock.advance(60 if next(rounds) == 1 else 0)
+        clock.advance(60 if next(rounds) == 2 else 0)
         return step(dispatcher)
 
     monkeypatch.setattr(Dispatcher, "step", step_in_time)
-    Dispatcher(records).run(until_idle=True)
+    monkeypatch.setattr(dispatcher_module, "_ROUND_SECONDS", 0.01)
+    caplog.set_level(logging.INFO, "jpsi_records")
+    run_until_idle(records)
 
     found = records.execution(held.id)
     assert (found.state, found.exit_code) == (ExecutionState.COMPLETE, 0)
     assert [it.state for it in records.attempts(held.id)] == ["NEVER", "COMPLETED"]
+    waits = [it.getMessage() for it in caplog.records if "killed" in it.getMessage()]
+    assert len(waits) == 1
+    assert waits[0].startswith(f"execution {held.id}: its dispatcher was killed while it submitted the job; ")
+
+
+def test_a_lease_that_expires_in_a_round_is_seen_in_that_round(
+    records: Records, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = leased(records, name_of_ended_process(), native_id=None)
+    read, readings = Leases._abandoned, itertools.count()
+
+    def read_in_time(leases: Leases, *args: Any) -> list[Execution]:
+        found = read(leases, *args)
+        clock.advance(60 if next(readings) == 0 else 0)
+        return found
+
+    monkeypatch.setattr(Leases, "_abandoned", read_in_time)
+    monkeypatch.setattr(dispatcher_module, "_ROUND_SECONDS", 0.01)
+    run_until_idle(records)
+
+    assert records.execution(held.id).state is ExecutionState.COMPLETE
 
 
 def test_a_released_lease_is_due_immediately(records: Records) -> None:

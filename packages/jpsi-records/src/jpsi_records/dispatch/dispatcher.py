@@ -88,6 +88,8 @@ class Dispatcher:
         self._materializer = jobs.Materializer(records.blobs, records.repositories)
         self._executors: dict[str, jpsi.JobExecutor] = {}
         self._held: dict[str, _Held] = {}
+        # the executions that it waited for in the last round
+        self._awaited: set[str] = set()
         # when kinds of jobs were last compared with the queues, in seconds
         self._compared: dict[tuple[jpsi.JobExecutor, str], float] = {}
         self._status_changed = threading.Event()
@@ -97,7 +99,8 @@ class Dispatcher:
 
         Args:
             until_idle: return once no execution can run, and none is running but those of other dispatchers
-                that run; it waits for the lease of one that was killed in a submission.
+                that run. It waits for the lease of one that was killed in a submission on this machine; one
+                that was killed on another machine is taken to run until its lease expires.
             is_over: called after each round; True stops the loop and leaves jobs to the next dispatcher.
         """
         while not is_over():
@@ -115,18 +118,32 @@ class Dispatcher:
             ledger.expire(tx)
         self._records.advance()
         self._renew()
+        # Read first: what is awaited no more has become due by then, so that no lease expires unseen.
+        awaited = self._leases.awaited()
         due = self._leases.due()
+        self._log_awaited(awaited)
         for execution in due:
             if self._leases.take(execution):
                 self._reconcile(execution.id)
             # Each submission takes a while, and there may be many.
             self._renew()
-        was_idle = not due and not self._held and not self._leases.are_awaited()
+        was_idle = not due and not self._held and not awaited
         self._cancel_unwanted()
         for held in list(self._held.values()):
             self._follow(held)
         # An execution that has ended in this round may be one that other requests wait for: not idle yet.
         return was_idle
+
+    def _log_awaited(self, awaited: list[Execution]) -> None:
+        """Log once for each execution that the dispatcher waits for it."""
+        for it in awaited:
+            if it.id not in self._awaited:
+                log.info(
+                    "execution %s: its dispatcher was killed while it submitted the job; "
+                    "it is taken over as soon as that dispatcher's lease has expired",
+                    it.id,
+                )
+        self._awaited = {it.id for it in awaited}
 
     def end_unwanted(self, execution_id: str, *, is_over: Callable[[], bool] = lambda: False) -> None:
         """End the job of an execution that no request needs, and record its end; begin no job.

@@ -54,10 +54,13 @@ class Leases:
         with self._records.database.reading() as tx:
             return store.executions.due(tx) + self._abandoned(tx, ~_IS_SUBMITTING)
 
-    def are_awaited(self) -> bool:
-        """Return True if executions are due later, as a child of their ended dispatcher may submit them."""
+    def awaited(self) -> list[Execution]:
+        """Return executions that are due later, as a child of their ended dispatcher may submit them.
+
+        Only a dispatcher of this machine is known to have ended before its lease expires.
+        """
         with self._records.database.reading() as tx:
-            return bool(self._abandoned(tx, _IS_SUBMITTING))
+            return self._abandoned(tx, _IS_SUBMITTING)
 
     def _abandoned(self, tx: store.Transaction, condition: ColumnElement[bool]) -> list[Execution]:
         """Return executions whose dispatcher has ended before its lease."""
