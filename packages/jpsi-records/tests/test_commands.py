@@ -186,15 +186,18 @@ def test_a_difference_of_inputs_names_the_collection_and_the_files(
     write({"folder": "new", "names": "abdefgh", "a": "2"}, {**mount, **changes})
 
     shown = run("preview", "a.yaml").stdout
-    explained = run("explain", run("submit", "a.yaml").stdout.strip()).stdout
+    request = run("submit", "a.yaml").stdout.strip()
+    run("put", "old", "--name", "mine")
+    explained = run("explain", request).stdout
 
     is_file = mount["kind"] != "collection"
     digests = (
         [digest("2"), digest("1")] if is_file else [run("put", it).stdout.strip() for it in ("new", "old")]
     )
-    expected = 'mounts./in.digest: "{}", there "{}" (that of {})'.format(*digests, explanation)
+    expected = 'mounts./in.digest: "{}", there "{}" (here that of {})'.format(*digests, explanation)
     assert shown.splitlines()[-1] == f"  {expected}"
-    assert explained.splitlines()[-1] == f"    {expected}"
+    then = expected.replace("the collection mine", "the collection that was mine at the time")
+    assert explained.splitlines()[-1] == f"    {then}"
 
 
 def digest(text: str) -> str:
@@ -214,7 +217,7 @@ def test_a_difference_of_directories_of_collections_is_known_before_the_request(
         shown = run("preview", "a.yaml").stdout
         run("submit", "a.yaml")
 
-    assert shown.endswith(" (that of the directory /sub of the collection mine; changed: a)\n")
+    assert shown.endswith(" (here that of the directory /sub of the collection mine; changed: a)\n")
 
 
 def test_a_difference_of_inputs_that_are_gone_is_shown_by_digests(run: Run, tmp_path: Path) -> None:
@@ -230,7 +233,7 @@ def test_a_difference_of_inputs_that_are_gone_is_shown_by_digests(run: Run, tmp_
 
     shown = run("preview", "a.yaml", "--records", "rec").stdout
 
-    assert shown.endswith(f'there "sha256:{old}" (that of the collection mine)\n')
+    assert shown.endswith(f'there "sha256:{old}" (here that of the collection mine)\n')
 
 
 def test_a_preview_that_shows_all_executions_counts_none(run: Run, tmp_path: Path) -> None:

@@ -240,7 +240,7 @@ class RecordsReader:
         with self.database.reading() as tx:
             found = plan(tx, spec, resolution, self._evidence(self.user))
             failed = describe_failed_predecessor(tx, spec)
-        near_misses = self._explained(found.near_misses, spec, resolution.contents)
+        near_misses = self._explained(found.near_misses, spec, resolution.contents, is_past=False)
         found = attrs.evolve(found, near_misses=near_misses)
         if found.runs:
             check_containers(spec)
@@ -261,10 +261,15 @@ class RecordsReader:
         with self.database.reading() as tx:
             request = store.requests.get(tx, store.full_id(tx, store.REQUEST.c.id, request_id))
             found = passed_over(tx, request, self._evidence(request.owner))
-        return self._explained(found, request.spec)
+        return self._explained(found, request.spec, is_past=True)
 
     def _explained(
-        self, near_misses: Sequence[NearMiss], spec: model.RequestSpec, contents: Sequence[bytes] = ()
+        self,
+        near_misses: Sequence[NearMiss],
+        spec: model.RequestSpec,
+        contents: Sequence[bytes] = (),
+        *,
+        is_past: bool,
     ) -> Sequence[NearMiss]:
         """Return near misses that say which inputs differ; `contents` are those that are not stored yet."""
         own = {digest_of(it): it for it in contents}
@@ -275,7 +280,7 @@ class RecordsReader:
             except StoreError:
                 return None
 
-        return [explain_inputs(it, spec.computation.mounts, read) for it in near_misses]
+        return [explain_inputs(it, spec.computation.mounts, read, is_past=is_past) for it in near_misses]
 
     def _checked(self, spec: model.RequestSpec) -> model.RequestSpec:
         """Return a valid request spec with full ids of other requests and absolute paths of repositories."""

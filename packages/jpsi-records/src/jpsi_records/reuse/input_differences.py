@@ -23,13 +23,16 @@ ReadManifest = Callable[[str], Manifest | None]
 _MOST_FILES = 3
 
 
-def explain_inputs(near: NearMiss, mounts: Mapping[str, model.Mount], read: ReadManifest) -> NearMiss:
+def explain_inputs(
+    near: NearMiss, mounts: Mapping[str, model.Mount], read: ReadManifest, *, is_past: bool
+) -> NearMiss:
     """Return a near miss whose differences of inputs say what these are.
 
     Args:
         near: the near miss.
         mounts: the mounts of the request by target, as the user wrote them.
         read: returns the manifest of a collection, or None if it cannot be read.
+        is_past: True for a request that was made before; names of collections may have changed since.
     """
     places = {it.where for it in near.differences}
 
@@ -39,32 +42,39 @@ def explain_inputs(near: NearMiss, mounts: Mapping[str, model.Mount], read: Read
         # the digests of a file and of a collection have nothing in common
         if not is_digest or f"mounts.{target}.kind" in places:
             return difference
-        return attrs.evolve(difference, explanation=_explain(difference, target, mounts[target], read))
+        whose = f"here that of {_describe(mounts[target], is_past=is_past)}"
+        changes = _changes(difference, target, mounts[target], read)
+        return attrs.evolve(difference, explanation="; ".join([whose, *changes]))
 
     return attrs.evolve(near, differences=tuple(map(explained, near.differences)))
 
 
-def _explain(difference: Difference, target: str, mount: model.Mount, read: ReadManifest) -> str:
-    changes: Iterable[str] = ()
+def _changes(difference: Difference, target: str, mount: model.Mount, read: ReadManifest) -> Iterable[str]:
     if isinstance(mount, model.Collection | model.Output) and target != model.STDIN:
-        changes = _file_changes(*(read(json.loads(it)) for it in (difference.wanted, difference.found)))
-    return "; ".join([f"that of {_describe(mount)}", *changes])
+        return _file_changes(*(read(json.loads(it)) for it in (difference.wanted, difference.found)))
+    return ()
 
 
-def _describe(mount: model.Mount) -> str:
+def _describe(mount: model.Mount, *, is_past: bool) -> str:
     """Return what a mount's digest is of, in the words of the request."""
     match mount:
         case model.Collection(is_new=True):
             return "an empty directory"
         case model.Collection():
-            return _inside("directory", mount.path, f"the collection {mount.name or mount.digest}")
+            return _inside("directory", mount.path, _collection(mount, is_past=is_past))
         case model.CollectionFile():
-            return _inside("file", mount.path, f"the collection {mount.name or mount.digest}")
+            return _inside("file", mount.path, _collection(mount, is_past=is_past))
         case model.Output():
             return _inside("path", mount.path, f"the output of request {mount.request}")
         case model.Text() | model.Json():
             return "the content in the request"
     return "the file's content"
+
+
+def _collection(mount: model.Collection | model.CollectionFile, *, is_past: bool) -> str:
+    if mount.name is None:
+        return f"the collection {mount.digest}"
+    return f"the collection that was {mount.name} at the time" if is_past else f"the collection {mount.name}"
 
 
 def _inside(kind: str, path: str, whole: str) -> str:
