@@ -220,6 +220,24 @@ def test_a_difference_of_directories_of_collections_is_known_before_the_request(
     assert shown.endswith(" (here that of the directory /sub of the collection mine; changed: a)\n")
 
 
+def test_names_in_differences_cannot_control_the_terminal(run: Run, tmp_path: Path) -> None:
+    evil = "evil\033[31m\nclose: execution forged"
+    mount = {"kind": "collection", "name": evil, "writable": False}
+    document = {"command": ["ls"], "mounts": {f"/in{evil}": mount}}
+    (tmp_path / "a.yaml").write_text(json.dumps(document))
+    (tmp_path / "in").mkdir()
+    for text in ("1", "2"):
+        (tmp_path / "in" / evil).write_text(text)
+        run("put", "in", "--name", evil)
+        shown = run("preview", "a.yaml").stdout
+        request = run("submit", "a.yaml").stdout.strip()
+    explained = run("explain", request).stdout
+
+    for found in (shown, explained):
+        assert not any(it.startswith("close: execution forged") for it in found.splitlines())
+        assert found.count(r"evil\x1b[31m\nclose: execution forged") == 3
+
+
 def test_a_difference_of_inputs_that_are_gone_is_shown_by_digests(run: Run, tmp_path: Path) -> None:
     mount = {"kind": "collection", "name": "mine", "writable": False}
     (tmp_path / "a.yaml").write_text(json.dumps({"command": ["ls"], "mounts": {"/in": mount}}))

@@ -52,7 +52,7 @@ def plan(found: Plan) -> str:
     closest = _closest(found.near_misses)
     for near in closest:
         lines += ["", f"close: execution {near.execution.id}, {state(near.execution)}"]
-        lines += [f"  {it}" for it in (*near.differences, *near.objections)]
+        lines += [f"  {printable(str(it))}" for it in (*near.differences, *near.objections)]
     if left := len(found.near_misses) - len(closest):
         lines += ["", f"and {left} more, which --json lists"]
     return "\n".join(lines) + "\n"
@@ -111,10 +111,11 @@ def explanation(request: model.Request, events: Sequence[model.Event], near: Seq
         return f"execution {assigned.execution} {reason}\n"
     lines = [f"execution {assigned.execution} was made for it: no earlier execution satisfied it"]
     refused = assigned.data.get("refused", {})
-    lines += [f"  execution {it} computes the same, but {'; '.join(why)}" for it, why in refused.items()]
+    for execution, why in refused.items():
+        lines.append(f"  execution {execution} computes the same, but {printable('; '.join(why))}")
     for other in _closest([it for it in near if it.differences]):
         lines.append(f"  execution {other.execution.id} is close:")
-        lines += [f"    {it}" for it in other.differences]
+        lines += [f"    {printable(str(it))}" for it in other.differences]
     return "\n".join(lines) + "\n"
 
 
