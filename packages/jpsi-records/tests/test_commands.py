@@ -736,3 +736,26 @@ def test_an_uninstalled_executor_is_refused_once(run: Run, tmp_path: Path, comma
 
     assert done.stderr.count("no-such") == 1
     assert json.loads(run("ls", "--json").stdout) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "start"),
+    [
+        (["ls", "--records", "{long}"], "--records {long} cannot be used"),
+        (["ls", "--records", "{long}/in"], "--records {long}/in cannot be used"),
+        (["put", "{long}"], "{long} cannot be read"),
+        (["get", "mine", "{long}"], "{long} cannot be"),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_a_mistake_in_the_command_line(
+    run: Run, tmp_path: Path, arguments: list[str], start: str
+) -> None:
+    (tmp_path / "in").touch()
+    run("put", "in", "--name", "mine")
+    long = "a" * 300
+
+    result = run(*(it.format(long=long) for it in arguments), code=2)
+
+    assert result.stderr.startswith(f"jpsi: {start.format(long=long)}")
+    assert result.stderr.endswith("File name too long\n")
+    assert result.stderr.count("\n") == 1

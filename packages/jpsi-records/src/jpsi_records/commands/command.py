@@ -19,7 +19,7 @@ import click
 from jpsi import JpsiError, parse_duration
 
 from .. import formatting
-from ..errors import InvalidRequestError, NotFoundError, SourceError, StateError
+from ..errors import InvalidRequestError, NotFoundError, SourceError, StateError, store_errors
 from ..inbox import Inbox, is_in_job, refuse_in_job
 from ..model import About, Request, RequestSpec
 
@@ -166,8 +166,9 @@ def _open(
 def _directory(named: str | None) -> Path:
     """Return the directory of the records that the option names, or the default."""
     if named is not None:
-        if Path(named).exists() and not Path(named).is_dir():
-            raise InvalidRequestError(f"--records {named} is no directory")
+        with store_errors(f"--records {named} cannot be used", InvalidRequestError):
+            if Path(named).exists() and not Path(named).is_dir():
+                raise InvalidRequestError(f"--records {named} is no directory")
         return Path(named)
     from platformdirs import user_state_path  # noqa: PLC0415  rarely needed
 

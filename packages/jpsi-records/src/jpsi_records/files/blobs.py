@@ -223,9 +223,11 @@ def _files(
     source: Path, globs: Collection[str], omit: Callable[[str, SourceError], None]
 ) -> Iterator[tuple[str, Path]]:
     """Yield the selected files and links; call `omit` with each directory that cannot be read."""
-    if not source.is_dir():
-        if not source.exists():
+    with store_errors(f"{source} cannot be read", SourceError):
+        is_directory = source.is_dir()
+        if not is_directory and not source.exists():
             raise SourceError(f"{source} does not exist")
+    if not is_directory:
         if _is_selected(source.name, globs):
             yield source.name, source
         return
