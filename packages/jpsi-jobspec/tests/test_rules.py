@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from jobspec_support import found, loaded
 from jpsi_jobspec.document.loader import load
@@ -633,6 +634,29 @@ def test_a_missing_group_hides_no_problem_of_top_level_tasks() -> None:
     text = f"{HEAD}groups: [{{name: g, tasks: [{{command: a}}]}}]\ntasks: [{{group: h}}, {{command: a}}]\n"
 
     assert [it.code for it in found(text)] == ["JS030", "JS044"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['- a\n- "\\UFFFFFFFF"', '- "\\U00110000"', f"%YAML {'1' * 5000}.1\n--- a"],
+    ids=["an escape", "an escape beyond Unicode", "a version"],
+)
+def test_text_that_the_parser_in_python_does_not_expect_is_a_syntax_error(
+    monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    """PyYAML may have been built without libyaml."""
+    monkeypatch.setattr(yaml, "__with_libyaml__", False)
+
+    (problem,) = found(text)
+
+    says = "cannot be read as YAML: an escape or a version in it is out of range"
+    assert (problem.code, problem.says, problem.do) == ("JS000", says, "correct that")
+
+
+def test_nested_text_is_limited_without_libyaml(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(yaml, "__with_libyaml__", False)
+
+    assert [it.code for it in found("[" * 3000 + "]" * 3000)] == ["JS006"]
 
 
 def test_the_caret_is_below_the_misaligned_item() -> None:

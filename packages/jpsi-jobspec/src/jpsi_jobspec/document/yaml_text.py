@@ -31,7 +31,8 @@ def parse(text: str, findings: Findings) -> Value | None:
     kind = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
     try:
         return _Builder(yaml.parse(text, kind), findings).document()
-    except yaml.YAMLError as e:
+    # PyYAML 6.0 in Python does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
+    except (yaml.YAMLError, ValueError, OverflowError) as e:
         findings.add_error(*_explain_error(text, e))
     except _TooLargeError as e:
         at, message = e.args
@@ -184,19 +185,19 @@ _CONVERTERS: Mapping[str, Callable[[str], Scalar]] = {
 }
 
 
-def _explain_error(text: str, error: yaml.YAMLError) -> tuple[str, Position, str, str]:
+def _explain_error(text: str, error: Exception) -> tuple[str, Position, str, str]:
     """Return YAML's syntax error as a problem: with the line, a caret, and the columns of sibling items."""
     found = explain_yaml_error(text, _error_in_python(text) or error)
     lines = text.splitlines()
     line = lines[found.line - 1] if 0 < found.line <= len(lines) else ""
     caret = f"\n    {line}\n    {' ' * (found.column - 1)}^\n   " if found.line else ""
-    hint = found.hint or _sibling_hint(lines, found.line - 1)
+    hint = found.hint or (_sibling_hint(lines, found.line - 1) if found.line else "correct that")
     return "JS000", Position(found.line, found.column), f"{found.sentence}{caret}", hint
 
 
 def _error_in_python(text: str) -> yaml.YAMLError | None:
     """Return the error of the parser in Python, which says more than that of libyaml; None if it has none."""
-    # PyYAML 6.0 does not expect an escape above \U0010FFFF
+    # as in `parse`
     with contextlib.suppress(ValueError, OverflowError):
         try:
             list(yaml.parse(text, yaml.SafeLoader))
