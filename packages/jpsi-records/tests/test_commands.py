@@ -578,6 +578,30 @@ def test_text_that_is_no_yaml_is_reported_with_its_line_and_what_to_do(
     assert sentence.endswith(end)
 
 
+OUT_OF_RANGE = ": cannot be read as YAML: an escape or a version in it is out of range"
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "end"),
+    [
+        ("a.yaml", 'command: ["\\UFFFFFFFF"]', OUT_OF_RANGE),
+        ("a.yaml", 'command: ["\\U00110000"]', OUT_OF_RANGE),
+        ("a.yaml", f"%YAML {'1' * 5000}.1\n--- a", OUT_OF_RANGE),
+        ("a.yaml", "[" * 3000 + "]" * 3000, ": is nested too deeply"),
+        ("a.json", "[" * 90_000 + "]" * 90_000, ": is nested too deeply"),
+        ("a.yaml", "expires: 2026-13-45", " cannot be read: month must be in 1..12"),
+        ("a.json", "[1,", " cannot be read: Expecting value: line 1 column 4 (char 3)"),
+    ],
+    ids=["an escape", "an escape beyond Unicode", "a version", "deep", "deep JSON", "a date", "JSON"],
+)
+def test_text_that_yaml_does_not_expect_is_reported_in_one_sentence(
+    run: Run, tmp_path: Path, file: str, text: str, end: str
+) -> None:
+    (tmp_path / file).write_text(text)
+
+    assert run("preview", file, code=2).stderr == f"jpsi: {file}{end}\n"
+
+
 def test_each_problem_of_a_request_has_its_line(run: Run, tmp_path: Path) -> None:
     (tmp_path / "a.yaml").write_text(
         "command: [a]\ncwd: /..\nmounts:\n  /a:\n    kind: tmp\n  /b: {kind: tmp, capacity: x}\n"

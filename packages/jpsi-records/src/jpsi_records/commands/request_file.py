@@ -36,15 +36,11 @@ def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
     """
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8")
-        document = json.loads(text) if file.endswith(".json") else yaml.safe_load(text)
-        lines = _key_lines(text)
-    except yaml.YAMLError as e:
-        found = explain_yaml_error(text, e)
-        place = f"{file}:{found.line}" if found.line else file
-        raise InvalidRequestError(f"{place}: {found}", e) from e
+        document, root = _parse(text, file)
     except (OSError, UnicodeError, ValueError) as e:
         why = e.strerror if isinstance(e, OSError) else e
         raise InvalidRequestError(f"{file} cannot be read: {why}", e) from e
+    lines = _key_lines(root)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", DocumentWarning)
         try:
@@ -64,9 +60,40 @@ def read_file(file: str, *, is_lenient: bool = False) -> RequestSpec:
     return spec
 
 
-def _key_lines(text: str) -> Mapping[tuple[str, ...], int]:
+def _parse(text: str, file: str) -> tuple[Any, yaml.Node | None]:
+    """Return the document in the text of a file, and its YAML node, which has the lines.
+
+    Raises:
+        InvalidRequestError: the text is no YAML, or nested too deeply.
+        ValueError: it is no JSON, or a value in it is not possible, such as a date.
+    """
+    is_json = file.endswith(".json")
+    try:
+        document = json.loads(text) if is_json else None
+        root = _compose(text.replace("\t", " ") if is_json else text)
+        return document if is_json else yaml.safe_load(text), root
+    except RecursionError as e:
+        raise InvalidRequestError(f"{file}: is nested too deeply", e) from e
+    except (yaml.YAMLError, _SyntaxError) as e:
+        found = explain_yaml_error(text, e)
+        place = f"{file}:{found.line}" if found.line else file
+        raise InvalidRequestError(f"{place}: {found}", e) from e
+
+
+class _SyntaxError(Exception):
+    """An error of the YAML parser that is none of PyYAML's own."""
+
+
+def _compose(text: str) -> yaml.Node | None:
+    try:
+        return yaml.compose(text, Loader=yaml.SafeLoader)
+    # PyYAML 6.0 does not expect an escape above \U0010FFFF, nor %YAML with thousands of digits.
+    except (ValueError, OverflowError) as e:
+        raise _SyntaxError from e
+
+
+def _key_lines(root: yaml.Node | None) -> Mapping[tuple[str, ...], int]:
     """Return the lines of the keys of a document and of the mappings in it."""
-    root = yaml.compose(text.replace("\t", " "), Loader=yaml.SafeLoader)
     lines: dict[tuple[str, ...], int] = {}
     for key, value in _pairs(root):
         lines[(key.value,)] = key.start_mark.line + 1
