@@ -17,6 +17,7 @@ from jpsi_records.errors import (
     SourceError,
     StateError,
 )
+from jpsi_records.files import Blobs
 from jpsi_records.model.entities import About, ExecutionState, RequestState
 from jpsi_records.model.request_spec import Reuse
 from jpsi_records.records.records import Records
@@ -219,6 +220,28 @@ def test_near_misses_list_their_differences_closest_first(records: Records) -> N
 
     assert [it.execution.id for it in found] == [closer, farther]
     assert [str(it) for it in found[0].differences] == ['environment.X: "2", there "1"']
+
+
+def test_a_preview_reads_each_manifest_once_to_explain_near_misses(
+    records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "in" / "a"
+    file.parent.mkdir()
+    mounts = {"/in": {"kind": "collection", "name": "words", "writable": False}}
+    for text in "123456":
+        file.write_text(text)
+        newest = records.put(file.parent, "words").digest
+        if text != "6":
+            records.submit(spec("a", mounts=mounts))
+    read, digests = Blobs.manifest, []
+    monkeypatch.setattr(
+        Blobs, "manifest", lambda blobs, digest: digests.append(digest) or read(blobs, digest)
+    )
+
+    assert len(records.preview(spec("a", mounts=mounts)).near_misses) == 5
+
+    # that of the request is also read to resolve it
+    assert (len(set(digests)), len(digests), digests.count(newest)) == (6, 7, 2)
 
 
 @pytest.mark.clause("records-equal")

@@ -274,6 +274,7 @@ class RecordsReader:
         """Return near misses that say which inputs differ; `contents` are those that are not stored yet."""
         own = {digest_of(it): it for it in contents}
 
+        @functools.cache
         def read(digest: str) -> Manifest | None:
             try:
                 return read_manifest(own[digest].decode()) if digest in own else self.blobs.manifest(digest)
