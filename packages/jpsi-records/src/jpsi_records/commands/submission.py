@@ -66,7 +66,7 @@ Any other, and each of these as well, may be the exit code of the computation.
     "Show how a request would be satisfied; nothing is written.",
     *(FILE, STRICT, JSON),
     done="it was shown",
-    more="It names the execution; or else the job that would run, and the execution that is closest.",
+    more="It names the execution; or else the job that would run, and the closest executions, at most three.",
 )
 def preview(records: Records, spec: RequestSpec, *, is_strict: bool) -> Output:
     """Return how a request would be satisfied."""
