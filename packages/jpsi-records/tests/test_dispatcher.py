@@ -230,6 +230,18 @@ def test_a_log_that_may_not_be_read_is_left_out_and_the_result_says_so(
     assert execution.status == {"warning": "of the log, stdout cannot be read: Permission denied"}
 
 
+def test_a_log_that_may_not_be_read_is_named_also_if_there_is_no_result(
+    records: Records, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_to_read(monkeypatch, "stdout", errno.EACCES)
+
+    execution = executed(records, "/no/such/program", output_path="/out", mounts={"/out": {"kind": "tmp"}})
+
+    assert execution.state is ExecutionState.CANCELLED
+    assert "/no/such/program" in execution.status["error"]
+    assert execution.status["warning"] == "of the log, stdout cannot be read: Permission denied"
+
+
 @pytest.mark.parametrize("glob", ["a", "*", "closed", "*.d/**"])
 def test_a_directory_that_the_patterns_exclude_need_not_be_readable(
     records: Records, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, glob: str

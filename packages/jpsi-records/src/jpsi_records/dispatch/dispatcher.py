@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -484,14 +484,24 @@ def _end_values(
     }
     if end.state is ExecutionState.COMPLETE:
         values["output"] = captured.output
-        values["status"] = {"warning": "; ".join(captured.problems)} if captured.problems else {}
+        values["status"] = _warning((*captured.problems, *captured.log_problems))
         values |= {"progress": 1.0} if end.exit_code == 0 else {}
-    elif end.reason == jobs.TMP_CAPACITY:
-        error = excess_sentence or "it wrote more into a temporary directory than fits"
-        values["status"] = {"error": error}
-    elif status.message:
-        values["status"] = {"error": status.message}
-        if status.reason is jpsi.Reason.EXECUTABLE and status.exit_code is not None:
-            # no result of the computation, but `jpsi request run` exits with it
-            values["status"]["exit_code"] = str(status.exit_code)
+    elif why := {**_error(end, status, excess_sentence), **_warning(captured.log_problems)}:
+        values["status"] = why
     return values
+
+
+def _warning(problems: Sequence[str]) -> dict[str, str]:
+    return {"warning": "; ".join(problems)} if problems else {}
+
+
+def _error(end: jobs.End, status: jpsi.JobStatus, excess_sentence: str | None) -> dict[str, str]:
+    """Return why an execution has no result, for its status; empty if that is unknown."""
+    if end.reason == jobs.TMP_CAPACITY:
+        return {"error": excess_sentence or "it wrote more into a temporary directory than fits"}
+    if not status.message:
+        return {}
+    if status.reason is jpsi.Reason.EXECUTABLE and status.exit_code is not None:
+        # no result of the computation, but `jpsi request run` exits with it
+        return {"error": status.message, "exit_code": str(status.exit_code)}
+    return {"error": status.message}

@@ -28,8 +28,10 @@ class CapturedOutput:
     output: str | None
     #: The digest of the collection of standard output and error.
     log: str
-    #: The outputs and logs that could not be stored, one sentence each.
+    #: The outputs that could not be stored, one sentence each.
     problems: tuple[str, ...]
+    #: The logs that could not be stored, one sentence each.
+    log_problems: tuple[str, ...]
 
 
 class Materializer:
@@ -94,13 +96,13 @@ class Materializer:
         members = recalled(execution.preimage)
         try:
             log = self._blobs.add_tree(files.stdout.parent, omits_unreadable=True)
-            problems = tuple(f"of the log, {it}" for it in log.left_out)
+            log_problems = tuple(f"of the log, {it}" for it in log.left_out)
             if members["output_path"] is None:
-                return CapturedOutput(None, log.digest, problems)
+                return CapturedOutput(None, log.digest, (), log_problems)
             captured = self._capture_output(members, files)
         except OSError as e:
             raise StoreError(f"the output of the job cannot be stored: {e}", e) from e
-        return CapturedOutput(captured.digest, log.digest, (*captured.left_out, *problems))
+        return CapturedOutput(captured.digest, log.digest, captured.left_out, log_problems)
 
     def _capture_output(self, members: Mapping[str, Any], files: AttemptFiles) -> Captured:
         output, what = files.place(members["output_path"]), f"{members['output_path']}, which is the output"
