@@ -38,15 +38,16 @@ def records(tmp_path: Path) -> Iterator[Records]:
 
 
 @pytest.fixture
-def left(records: Records, tmp_path: Path) -> Request:
-    """Return a request whose job runs, and whose dispatcher was interrupted."""
+def left(records: Records, tmp_path: Path) -> Iterator[Request]:
+    """Yield a request whose job runs, and whose dispatcher was interrupted; the job ends with the test."""
     script = f"echo ran >>{tmp_path}/runs; until [ -e {tmp_path}/go ]; do sleep 0.05; done"
     request = records.submit(spec("sh", "-c", script))
     dispatcher = Dispatcher(records)
     while execution_of(records, request).state is not ExecutionState.RUNNING:
         dispatcher.step()
     dispatcher.close()
-    return request
+    yield request
+    (tmp_path / "go").touch()
 
 
 def execution_of(records: Records, request: Request) -> Execution:
