@@ -178,6 +178,10 @@ def refuse_to_read(monkeypatch: pytest.MonkeyPatch, name: str, code: int) -> Non
     monkeypatch.setattr(Path, "open", guarded(Path.open))
 
 
+def kept_root(records: Records, execution: Execution) -> Path:
+    return AttemptFiles(records.directory / "executions" / execution.id / "1").root
+
+
 @pytest.mark.parametrize(
     ("name", "left"),
     [("closed", ["a", "secret"]), ("secret", ["a", "closed/b"]), ("out", [])],
@@ -189,14 +193,17 @@ def test_what_may_not_be_read_is_left_out_of_the_output_and_the_result_says_so(
     name: str,
     left: list[str],
 ) -> None:
-    refuse_to_read(monkeypatch, name, errno.EACCES)
-
-    execution = captured_once(records, caplog)
+    with monkeypatch.context() as patch:
+        refuse_to_read(patch, name, errno.EACCES)
+        execution = captured_once(records, caplog)
 
     assert (execution.state, execution.exit_code) == (ExecutionState.COMPLETE, 0)
     assert sorted(content(records, execution.output)) == left
     what = "the directory itself" if name == "out" else name
-    assert execution.status == {"warning": f"{what} cannot be read: Permission denied"}
+    root = kept_root(records, execution)
+    kept = f"what cannot be read is kept in {root}"
+    assert execution.status == {"warning": f"{what} cannot be read: Permission denied; {kept}"}
+    assert sorted(it.name for it in root.rglob("*") if it.is_file()) == ["a", "b", "secret"]
     assert f"{what} cannot be read" in formatting.details(None, execution, [], [])
 
 
@@ -216,7 +223,8 @@ def test_an_output_that_may_not_be_reached_is_empty_and_the_result_says_so(
 
     assert content(records, execution.output) == {}
     warning = "/out, which is the output, cannot be read: Permission denied"
-    assert execution.status == {"warning": warning}
+    kept = f"what cannot be read is kept in {kept_root(records, execution)}"
+    assert execution.status == {"warning": f"{warning}; {kept}"}
 
 
 def test_a_log_that_may_not_be_read_is_left_out_and_the_result_says_so(
@@ -261,7 +269,8 @@ def test_a_directory_that_the_patterns_may_select_from_is_not_left_out_in_silenc
 
     execution = captured_once(records, caplog, glob)
 
-    assert execution.status == {"warning": "closed cannot be read: Permission denied"}
+    kept = f"what cannot be read is kept in {kept_root(records, execution)}"
+    assert execution.status == {"warning": f"closed cannot be read: Permission denied; {kept}"}
 
 
 @pytest.mark.parametrize("name", ["closed", "secret"])

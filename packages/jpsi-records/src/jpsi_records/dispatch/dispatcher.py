@@ -359,7 +359,8 @@ class Dispatcher:
             return
         del self._held[held.execution.id]
         write_copy(self._records, held.execution.id)
-        jobs.remove_root(files.root)
+        if captured.is_whole:
+            jobs.remove_root(files.root)
         # others may wait for this end
         self._status_changed.set()
 

@@ -30,6 +30,8 @@ class Captured:
     digest: str
     #: What was left out, one sentence for each file.
     left_out: tuple[str, ...] = ()
+    #: False if some of that could not be read, which may hold what the user needs.
+    is_whole: bool = True
 
 
 # The end of a sentence about a file.
@@ -84,13 +86,13 @@ class Blobs:
             StoreError: a file cannot be written.
         """
         manifest: dict[str, Entry] = {}
-        left_out = []
+        left_out, unread = list[str](), list[str]()
 
         def omit(at: str, error: SourceError) -> None:
             # Another reason, such as a stale file handle, may be gone when the caller tries again.
             if not (omits_unreadable and isinstance(error.exception, PermissionError)):
                 raise error
-            left_out.append(f"{at} cannot be read: {error.exception.strerror}")
+            unread.append(f"{at} cannot be read: {error.exception.strerror}")
 
         for at, path in _files(source, globs, omit):
             try:
@@ -102,7 +104,7 @@ class Blobs:
                 manifest[at] = found
             else:
                 left_out.append(f"{at} {found}")
-        return Captured(self.add_manifest(manifest), tuple(left_out))
+        return Captured(self.add_manifest(manifest), (*left_out, *unread), is_whole=not unread)
 
     def _entry(self, path: Path, root: Path) -> Entry | str:
         """Store a file or a link of a directory; return why if it has no place in a collection.

@@ -32,6 +32,8 @@ class CapturedOutput:
     problems: tuple[str, ...]
     #: The logs that could not be stored, one sentence each.
     log_problems: tuple[str, ...]
+    #: False if some outputs could not be read: they are kept where the job has left them.
+    is_whole: bool = True
 
 
 class Materializer:
@@ -102,17 +104,19 @@ class Materializer:
             captured = self._capture_output(members, files)
         except OSError as e:
             raise StoreError(f"the output of the job cannot be stored: {e}", e) from e
-        return CapturedOutput(captured.digest, log.digest, captured.left_out, log_problems)
+        kept = () if captured.is_whole else (f"what cannot be read is kept in {files.root}",)
+        problems = (*captured.left_out, *kept)
+        return CapturedOutput(captured.digest, log.digest, problems, log_problems, captured.is_whole)
 
     def _capture_output(self, members: Mapping[str, Any], files: AttemptFiles) -> Captured:
         output, what = files.place(members["output_path"]), f"{members['output_path']}, which is the output"
         try:
-            problem = None if output.exists() else f"there is no {what}"
+            if output.exists():
+                return self._blobs.add_tree(output, members["output_globs"], omits_unreadable=True)
         except PermissionError as e:
             problem = f"{what}, cannot be read: {e.strerror}"
-        if problem is None:
-            return self._blobs.add_tree(output, members["output_globs"], omits_unreadable=True)
-        return Captured(self._blobs.add_manifest({}), (problem,))
+            return Captured(self._blobs.add_manifest({}), (problem,), is_whole=False)
+        return Captured(self._blobs.add_manifest({}), (f"there is no {what}",))
 
 
 def revoke(files: AttemptFiles) -> bool:
