@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from jobspec_support import begin_run
 from jpsi import JobExecutor, JobState
 from jpsi_jobspec.planning.plan import Entry
+from jpsi_jobspec.reporting.run_report import explain_failures
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_jobspec.running.driver import Driver
@@ -73,6 +75,8 @@ def test_a_refused_job_fails_with_a_message(tmp_path: Path, log: Log, fake_comma
     (a,), (b,) = journal.parts.values()
     assert (a.state, a.reason) == (JobState.FAILED, "submit")
     assert "Invalid account" in str(a.message)
+    # no command knows a job that no batch system has
+    assert re.fullmatch("submit: .*Invalid account[a-z /]*", explain_failures([a]))
     assert (b.state, b.reason) == (JobState.CANCELED, "dependency_failed")
     assert log() == []
 

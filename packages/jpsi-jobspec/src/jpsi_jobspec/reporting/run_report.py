@@ -14,7 +14,7 @@ from jpsi_engine import job_store
 
 from ..groups import mark_lost
 from ..planning import Entry, Kind
-from ..run_store import COMPLETED_BEFORE, Journal, Part, inner_journal
+from ..run_store import COMPLETED_BEFORE, NOT_SUBMITTED, Journal, Part, inner_journal
 from ..running import combined_state
 from .plan_text import COLOURS
 
@@ -112,7 +112,8 @@ def explain_failures(parts: Iterable[Part]) -> str:
 
 def _render_job(part: Part) -> str:
     """Return the id of a failed job for other commands, to which a name stands for the jobs of all runs."""
-    is_single = part.entry.kind in {Kind.JOB, Kind.ALLOCATION} and part.state is JobState.FAILED
+    has_job = part.state is JobState.FAILED and part.reason != NOT_SUBMITTED
+    is_single = part.entry.kind in {Kind.JOB, Kind.ALLOCATION} and has_job
     return f" (job {part.job_id[:_SHORT]})" if part.job_id and is_single else ""
 
 

@@ -17,6 +17,7 @@ from .journal import (
     LOST,
     NO_LONGER_NEEDED,
     NO_ROOM,
+    NOT_SUBMITTED,
     Event,
     Journal,
     Part,

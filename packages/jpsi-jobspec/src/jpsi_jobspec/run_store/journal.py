@@ -34,6 +34,8 @@ NO_LONGER_NEEDED = "no_longer_needed"
 NO_ROOM = "room"
 #: The same as a sentence.
 HELD_BY_SERVICES = "services hold the resources that it needs"
+#: The reason of an entry whose submission failed for good: it has no job.
+NOT_SUBMITTED = "submit"
 #: The reason of an entry that completed in the run before, and does not run again.
 COMPLETED_BEFORE = "completed_before"
 #: What to do about a run whose files are damaged.

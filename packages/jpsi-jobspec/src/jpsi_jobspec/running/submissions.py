@@ -23,7 +23,7 @@ from jpsi import (
 )
 from jpsi_engine import job_store
 
-from ..run_store import DEPENDENCY_FAILED, LOST, Event, Journal, Part
+from ..run_store import DEPENDENCY_FAILED, LOST, NOT_SUBMITTED, Event, Journal, Part
 from .executor import Executor
 from .next_step import render_unmet
 
@@ -239,7 +239,7 @@ class Submissions:
             # a batch system cannot wait for every kind of job, such as array elements: the driver waits then
             result.held.add(part.entry.id)
             return part.event(job=None)
-        return part.end_event(JobState.FAILED, "submit", str(error))
+        return part.end_event(JobState.FAILED, NOT_SUBMITTED, str(error))
 
     def _cancel_unended(self) -> list[str]:
         """Cancel the jobs that are to end; return why that failed for now."""
