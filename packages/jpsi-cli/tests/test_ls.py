@@ -13,6 +13,7 @@ from jpsi_cli.jobs import ls
 from jpsi_cli.output import terminal
 from jpsi_engine.job_store import StoredJob
 from jpsi_engine.verdict import CANCEL, Stop
+from jpsi_engine.verdict.markers import Marker
 from stored_jobs import THEN, encoded_end, stored_job
 
 _DEFAULTS = {
@@ -87,13 +88,22 @@ def test_only_jobs_that_match_what_was_typed_are_said_to_be_hidden(
     assert listing(stored, **options) == (f"jpsi: {hint}\n" if hint else "")
 
 
-@pytest.mark.parametrize("has_ended", [False, True])
-def test_what_shows_the_end_of_a_cancelled_job_is_named_while_that_is_not_known(
-    listing: Listing, *, has_ended: bool
+@pytest.mark.parametrize(
+    ("fields", "is_uncertain"),
+    [
+        ({"stop": Stop(CANCEL, THEN).content}, True),
+        # with this code the batch system may requeue it
+        ({"markers": [Marker("a", 1, 0, "exit", "run", 99, 0, "a.1.exit.run.99")]}, True),
+        ({"stop": Stop(CANCEL, THEN).content, "final": encoded_end(JobState.CANCELED, 60)}, False),
+        ({}, False),
+    ],
+    ids=["cancelled", "exit code", "ended", "running"],
+)
+def test_what_shows_ends_is_named_while_they_are_not_certain(
+    listing: Listing, fields: dict[str, object], *, is_uncertain: bool
 ) -> None:
-    end = {"final": encoded_end(JobState.CANCELED, 60)} if has_ended else {}
-    job = stored_job("a", "fit", stop=Stop(CANCEL, THEN).content, **end)
-    hint = "jpsi: --refresh shows whether the jobs whose cancellation was requested have ended\n"
+    hint = "jpsi: --refresh asks the batch system whether the jobs have ended that are to end\n"
+    job = stored_job("a", "fit", **fields)
 
-    assert listing([job], is_all=True) == ("" if has_ended else hint)
-    assert listing([job, stored_job("b")], is_all=True, as_json=True) == ""
+    assert listing([job], is_all=True) == (hint if is_uncertain else "")
+    assert listing([job], is_all=True, as_json=True) == ""

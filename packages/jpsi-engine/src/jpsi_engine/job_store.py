@@ -439,9 +439,9 @@ class StoredJob:
         return self.status.state is JobState.NEW and self._history.record.is_revoked
 
     @property
-    def awaits_cancellation(self) -> bool:
-        """True if its end was requested, and is not known yet."""
-        return self._history.record.stop is not None and not self.status.final
+    def may_have_ended(self) -> bool:
+        """True if its end was requested, or its program has left an exit code, and its end is not certain."""
+        return self._history.may_have_ended
 
     @property
     def was_cancelled_by_jpsi(self) -> bool:

@@ -191,7 +191,7 @@ def _list(
         if job_filter.is_default_age and view.limit is None and terminal.is_terminal():
             _report_hidden_jobs(_hidden_jobs(job_filter, view, jobs, found))
         if not is_refreshing and terminal.is_terminal():
-            _report_cancelled_jobs(found)
+            _report_uncertain_ends(found)
     if job_filter.executor is not None and not any(
         map(job_filter.matches_origin, {it.origin for it in jobs})
     ):
@@ -226,10 +226,10 @@ def _report_hidden_jobs(hidden: Sequence[StoredJob]) -> None:
         messages.write(f"jpsi: {len(hidden)} more ended over a day ago: --all shows {them}\n")
 
 
-def _report_cancelled_jobs(found: Sequence[StoredJob]) -> None:
+def _report_uncertain_ends(found: Sequence[StoredJob]) -> None:
     """Name what shows the ends of jobs of batch systems, which nothing on disk tells."""
-    if any(job.awaits_cancellation and job.origin.machine is None for job in found):
-        messages.write("jpsi: --refresh shows whether the jobs whose cancellation was requested have ended\n")
+    if any(job.may_have_ended and job.origin.machine is None for job in found):
+        messages.write("jpsi: --refresh asks the batch system whether the jobs have ended that are to end\n")
 
 
 def _rows(

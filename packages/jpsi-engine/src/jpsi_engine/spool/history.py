@@ -131,6 +131,12 @@ class JobHistory:
     def _stop(self) -> Stop | None:
         return None if self.record.stop is None else Stop.from_content(self.record.stop)
 
+    @property
+    def may_have_ended(self) -> bool:
+        """True if its end was requested, or its program has left an exit code, and its end is not certain."""
+        has_sign = self.record.stop is not None or _last_exit_code(self.record.markers) is not None
+        return has_sign and not self.status.state.final
+
     def remark(self, *, is_gone: bool) -> str | None:
         """Return a sentence about a job that has not certainly ended, or is damaged; None if there is none.
 
