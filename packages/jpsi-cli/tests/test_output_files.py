@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from conftest import Started
+from jpsi_testing.fake import FakeScheduler, on_path
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 FILES = ("--stdout", "res.txt", "--stderr", "er.txt")
@@ -52,13 +54,22 @@ def test_a_job_that_has_not_begun_has_written_nothing(run: Run, held: str) -> No
     assert cancelled.stderr.decode().endswith(" never started, and so has no output\n")
 
 
-def test_a_job_that_is_followed_shows_what_it_writes_alone(
-    run: Run, start: Callable[..., Started], held: str
+def test_following_begins_with_the_first_line_of_the_job(
+    run: Run, start: Callable[..., Started], environment: dict[str, str]
 ) -> None:
-    following = start("logs", "-f", held)
-    run("release", held)
+    """While the job waits in the queue, the file has what others wrote."""
+    with FakeScheduler(slots=0) as fake, on_path("slurm", fake):
+        environment["PATH"] = os.environ["PATH"]
+        command = ("submit", "-x", "slurm", *FILES, "--", "sh", "-c", "echo new")
+        following = start("logs", "-f", run(*command).stdout.decode().strip())
+        # it says why the job waits, once that has waited for a while
+        assert following.process.stderr is not None
+        assert select.select([following.process.stderr], [], [], 60)[0]
+        with fake.lock:
+            fake.slots = 8
+            fake.settle()
 
-    code, out, _ = following.end()
+        code, out, _ = following.end()
 
     assert (code, out) == (0, b"new\n")
 

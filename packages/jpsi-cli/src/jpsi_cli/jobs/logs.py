@@ -44,32 +44,37 @@ def logs(*, jobs: Sequence[str], is_following: bool, is_stderr: bool, tail: int 
             msg = f"-f follows one job, and not {len(jobs)}: name one of them"
             raise SelectionError(msg)
         followed = select_job(jobs[0], stored, "jpsi logs -f")
-        _report_rewritten(followed, stored, stream)
+        _report_rewritten([followed], stored, stream)
         return _follow(followed, stream, tail)
     found, ids = select_jobs(jobs, stored), short_ids(it.id for it in stored)
+    _report_rewritten(found, stored, stream)
     codes = []
     for it in found:
         if len(found) > 1:
             messages.show(messages.printable(f"==> {job_title(it, ids[it.id])} <==\n"))
-        _report_rewritten(it, stored, stream)
         codes.append(_copy(it, stream, tail))
     return max(codes)
 
 
-def _report_rewritten(job: StoredJob, stored: Sequence[StoredJob], stream: Stream) -> None:
-    """Say so if a job that repeats this one, or repeats such a job, has written to the same file since."""
-    if named_path(job, stream) is None:
+def _report_rewritten(jobs: Sequence[StoredJob], stored: Sequence[StoredJob], stream: Stream) -> None:
+    """Name the jobs whose files others have written since that repeat them, or repeat such a job."""
+    originals = {it.id: it for it in jobs if named_path(it, stream) is not None}
+    if not originals:
         return
-    path = getattr(job.streams, stream)
-    repeating, last = {job.id}, None
+    # by the id of a job, that of the one among these that it repeats, directly or not
+    repeating, last = {it: it for it in originals}, dict[str, StoredJob]()
     for it in stored:
-        if it.repeats in repeating:
-            repeating.add(it.id)
-            if it.started is not None and getattr(it.streams, stream) == path:
-                last = it
-    if last is not None:
-        who = shown_ids(stored)[last.id]
-        messages.error(f"{job_with_index(job)}: {who} has repeated it since, and wrote to the same file")
+        original = repeating.get(it.repeats or "")
+        if original is None:
+            continue
+        repeating.setdefault(it.id, original)
+        path = getattr(originals[original].streams, stream)
+        if it.started is not None and getattr(it.streams, stream) == path:
+            last[original] = it
+    ids = shown_ids(stored) if last else {}
+    for original, it in last.items():
+        who = f"{job_with_index(originals[original])}: {ids[it.id]}"
+        messages.error(f"{who} has repeated it since, and wrote to the same file")
 
 
 def _copy(job: StoredJob, stream: Stream, tail: int | None) -> int:
