@@ -134,6 +134,96 @@ def test_a_living_job_is_waited_for_and_not_one_of_ours_that_had_its_native_id(
     assert layer.after == (Dependency(native_id),)
 
 
+# --------------------------------------------------------------------------------------------- arrays
+
+
+def submit_array(engine: BatchEngine, *job_ids: str) -> str:
+    """Submit an array; return the native id of the whole array."""
+    spec = JobSpec("/bin/true", directory="/")
+    launch = [ShellLine('exec "$@"')]
+    jobs = [Submission(job_id=it, attempt=1, spec=spec, launch=launch) for it in job_ids]
+    native_ids: list[str] = []
+    engine.submit_many(jobs, lambda outcomes: native_ids.extend(map(str, outcomes.values())))
+    return native_ids[0].partition(".")[0]
+
+
+def foreign_array(scheduler: FakeScheduler, *states: FakeState | None) -> str:
+    """Add an array that jpsi did not submit; return its native id. The elements without a state run."""
+    for index, state in enumerate(states, 1):
+        scheduler.submit(FakeJob(f"1700.{index}"))
+        if state is not None:
+            scheduler.end_as(f"1700.{index}", state)
+    return "1700"
+
+
+def test_an_array_is_waited_for_by_its_own_native_id(engine: BatchEngine, layer: DependencyRecorder) -> None:
+    array = submit_array(engine, "a1", "a2")
+    end(engine, "a1", 0)
+
+    submit(engine, "b", after=[array])
+
+    assert layer.after == (Dependency(array),)
+
+
+def test_an_array_has_completed_if_all_its_elements_have(
+    engine: BatchEngine, layer: DependencyRecorder
+) -> None:
+    array = submit_array(engine, "a1", "a2")
+    end(engine, "a1", 0)
+    end(engine, "a2", 0)
+
+    submit(engine, "b", after=[array])
+
+    assert layer.after == ()
+
+
+def test_an_array_has_failed_if_one_of_its_elements_has(
+    engine: BatchEngine, layer: DependencyRecorder
+) -> None:
+    array = submit_array(engine, "a1", "a2")
+    end(engine, "a1", 3)
+    end(engine, "a2", 0)
+
+    with pytest.raises(InvalidJobException, match=f"{array}.*FAILED"):
+        submit(engine, "b", after=[array])
+    submit(engine, "b", after=[Dependency(array, DependencyKind.NOTOK)])
+
+    assert layer.after == ()
+
+
+def test_an_array_of_others_is_waited_for(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: DependencyRecorder
+) -> None:
+    array = foreign_array(scheduler, FakeState.COMPLETED, None)
+
+    submit(engine, "a", after=[array])
+
+    assert layer.after == (Dependency(array),)
+
+
+def test_the_accounting_knows_how_an_array_of_others_ended(
+    engine: BatchEngine, scheduler: FakeScheduler, layer: DependencyRecorder
+) -> None:
+    array = foreign_array(scheduler, FakeState.COMPLETED, FakeState.FAILED)
+
+    with pytest.raises(InvalidJobException, match=f"{array}.*FAILED"):
+        submit(engine, "a", after=[array])
+    submit(engine, "a", after=[Dependency(array, DependencyKind.ANY)])
+
+    assert layer.after == ()
+
+
+def test_the_ended_elements_in_the_queue_do_not_prove_that_an_array_of_others_has_ended(
+    engine: BatchEngine, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue may have forgotten another element, of which it is not known how it ended."""
+    array = foreign_array(scheduler, FakeState.COMPLETED)
+    monkeypatch.setattr(engine._backend, "query_recorded_elements", lambda _: [])
+
+    with pytest.raises(SubmitException, match=f"does not say at present whether {array} has ended"):
+        submit(engine, "a", after=[array])
+
+
 # --------------------------------------------------------------------------------------- what it costs
 
 COUNT = 40
@@ -207,6 +297,20 @@ def test_many_dependencies_on_a_forgotten_job_take_one_accounting_query(
 
     queries = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
     assert len(queries) == 1
+
+
+def test_many_dependencies_on_a_forgotten_array_take_one_accounting_query_of_its_elements(
+    engine: BatchEngine, scheduler: FakeScheduler
+) -> None:
+    scheduler.keep = 10
+    array = foreign_array(scheduler, FakeState.COMPLETED, FakeState.COMPLETED)
+    cast("FakeClock", scheduler.clock).advance(100)
+
+    for number in range(COUNT):
+        submit(engine, f"a{number}", after=[array])
+
+    queries = [call for call in scheduler.log.of("tstat") if "--finished" in call.invocation.argv]
+    assert len(queries) == 2, "for a job of this id, and for elements"
 
 
 def test_many_dependencies_on_one_ended_job_take_one_query_of_its_native_id(

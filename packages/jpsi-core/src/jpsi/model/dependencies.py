@@ -64,7 +64,7 @@ def _kind(value: DependencyKind | str) -> DependencyKind | str:
 class Dependency:
     """A job that another waits for."""
 
-    #: A submitted Job, or the native id of a job of the same batch system.
+    #: A submitted Job, or the native id of a job or an array of the same batch system.
     job: OtherJob | str
     #: The way in which it must have ended; `"ok"`, `"any"` and `"notok"` are accepted as well.
     kind: DependencyKind = attrs.field(default=DependencyKind.OK, converter=_kind)

@@ -337,6 +337,28 @@ class Backend:
             unfinished.pop(array, None)
         return unfinished
 
+    def query_elements(self, array: str) -> list[Observation]:
+        """Return what the queue says about the elements of an array; empty if it lists none.
+
+        Raises:
+            SubmitException: the batch system did not answer.
+        """
+        return self._elements_in(self._query([array], [array]), array)
+
+    def query_recorded_elements(self, array: str) -> list[Observation]:
+        """Return what the accounting says about the elements of an array; empty if it knows none.
+
+        Raises:
+            SubmitException: the accounting did not answer.
+        """
+        found = query_accounting(self._hooks, self.site, [([array], [array])], self._run)
+        return [] if isinstance(found, str) else self._elements_in(found, array)
+
+    def _elements_in(self, answer: Mapping[str, Observation], array: str) -> list[Observation]:
+        """Return what an answer says about the elements of an array."""
+        elements = (name for name, its in self.arrays_of(list(answer)).items() if its == array)
+        return [answer[name] for name in elements]
+
     def split_for_accounting(self, native_ids: Sequence[str]) -> Iterator[Sequence[str]]:
         """Split native ids into groups, each small enough for one accounting query; arrays stay whole."""
         return (

@@ -58,6 +58,24 @@ class NativeIds:
         arrays = self._spool.arrays
         return arrays.read_native_id(array) or self._backend.claimed_id(arrays.claim(array))
 
+    def find_arrays(self, native_ids: Collection[str]) -> dict[str, list[str]]:
+        """Return the native ids of the elements of jpsi's arrays that have these native ids, by the array's.
+
+        Raises:
+            OSError: the arrays cannot be listed.
+        """
+        found: dict[str, list[str]] = {}
+        for name in self._spool.arrays.names():
+            try:
+                native_id = self.for_array(name)
+                array = self._spool.arrays.read(name) if native_id in native_ids else None
+            except (OSError, *DAMAGE):
+                continue  # one damaged folder must not hide the others
+            if native_id is not None and array is not None:
+                indices = range(1, 1 + len(array.elements))
+                found[native_id] = list(self._backend.element_ids(native_id, indices))
+        return found
+
     def find_owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
         """Return the last attempts of the jobs of jpsi that have these native ids.
 

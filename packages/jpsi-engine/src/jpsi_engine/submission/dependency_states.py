@@ -104,7 +104,39 @@ class DependencyStates:
             known[native_id] = None if is_end and native_id in undecided else state
         missing = {it: tag for it, tag in tags.items() if it not in known and it not in undecided}
         # A job that the queue has forgotten has ended, even if the accounting does not have it yet.
-        return dict.fromkeys(own) | known | self._accounting_states(missing)
+        recorded = self._accounting_states(missing)
+        # some batch systems call an array ended of which elements still run
+        doubtful = [it for it in native_ids if it not in own | recorded and _may_be_array(known.get(it))]
+        return dict.fromkeys(own) | known | recorded | self._array_states(doubtful, monitor)
+
+    def _array_states(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, JobState | None]:
+        """Return the states of those native ids that are arrays, by the states of their elements."""
+        elements = set(self._backend.arrays_of(native_ids))
+        arrays = [it for it in native_ids if it not in elements]
+        if not arrays or self._backend.capabilities.arrays is None:
+            return {}
+        own = self._native_ids.find_arrays(arrays)
+        names = [name for members in own.values() for name in members]
+        states = self._query_dependency_states(names, monitor) if names else {}
+        found = {array: array_state([states.get(it) for it in members]) for array, members in own.items()}
+        for array in arrays:
+            if array not in own and (seen := self._elements_elsewhere(array)):
+                found[array] = array_state(seen)
+        now = time.monotonic()
+        self._accounted.update({it: (now, end) for it, end in found.items() if end is not None and end.final})
+        return found
+
+    def _elements_elsewhere(self, array: str) -> list[JobState | None]:
+        """Return the states of the elements of an array that jpsi did not submit; empty if it is none.
+
+        Elements that the queue lists as ended are not all: it may have forgotten others.
+        """
+        listed = self._backend.query_elements(array)
+        unfinished = [it.state for it in listed if not it.final]
+        if unfinished:
+            return unfinished
+        recorded = self._backend.query_recorded_elements(array)
+        return [it.state if it.final else None for it in recorded] or [None for _ in listed]
 
     def _own_attempts(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, _Attempt]:
         """Return the attempts of jpsi's jobs that have these native ids; collect their markers."""
@@ -165,6 +197,27 @@ class DependencyStates:
         )
         status = judge(facts)
         return status.state if status is not None and status.final else None
+
+
+def _may_be_array(state: JobState | None) -> bool:
+    """Return True unless the batch system lists a job of this state and this very native id."""
+    return state is None or state.final
+
+
+def array_state(states: Sequence[JobState | None]) -> JobState | None:
+    """Return the state of an array by the states of its elements, None for one whose state is not known.
+
+    It is unfinished as long as any element is, and has completed if all have.
+
+    >>> str(array_state([JobState.COMPLETED, JobState.FAILED]))
+    'FAILED'
+    >>> str(array_state([JobState.FAILED, JobState.QUEUED]))
+    'QUEUED'
+    """
+    unfinished = next((it for it in states if it is not None and not it.final), None)
+    if unfinished is not None or None in states:
+        return unfinished
+    return next((it for it in states if it is not JobState.COMPLETED), JobState.COMPLETED)
 
 
 def sort_dependencies(
