@@ -13,6 +13,7 @@ import pytest
 import jpsi
 from jpsi import Job, JobExecutor, JobSpec, JobState
 from jpsi.contract.engine import InterruptedSubmission, Submission
+from jpsi.registry import metadata
 
 PATIENCE = 30
 
@@ -52,7 +53,10 @@ def test_the_error_for_a_missing_executor_names_the_installed_ones() -> None:
         JobExecutor.get_instance("nonsense")
 
 
-def test_a_url_needs_a_transport() -> None:
+def test_a_url_needs_a_transport(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = metadata.of_path
+    monkeypatch.setattr(metadata, "of_path", lambda path: [it for it in found(path) if it.name != "jpsi-ssh"])
+
     with pytest.raises(jpsi.PluginError, match=r"no transport 'ssh'; .*try: .*install jpsi-ssh"):
         JobExecutor.get_instance("local", url="ssh://x")
     with pytest.raises(jpsi.ConfigError, match=r"a URL looks like ssh://.*; .* correct `url` of the target"):

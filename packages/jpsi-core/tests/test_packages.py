@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import re
+import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 PACKAGES = Path(__file__).parents[2]
@@ -41,3 +45,50 @@ def test_packages_require_the_current_versions_of_each_other(name: str) -> None:
 
     assert [it for it in own if not it.specifier.contains(PROJECTS[it.name]["version"])] == []
     assert [it for it in own if it.specifier.contains("0.1.0")] == []
+
+
+# The distributions whose import packages have other names.
+DISTRIBUTIONS = {"jpsi": "jpsi-core", "psij": "jpsi-psij", "yaml": "pyyaml"}
+# They run where jpsi is not installed, and import the modules beside them.
+ALONE = {"jpsi_speak/client.py", "jpsi_testing/fake/client.py"}
+
+
+class Imports(ast.NodeVisitor):
+    """The import packages that a module names, but for type checkers alone."""
+
+    def __init__(self) -> None:
+        self.found: set[str] = set()
+
+    def visit_If(self, node: ast.If) -> None:
+        if ast.unparse(node.test) != "TYPE_CHECKING":
+            self.generic_visit(node)
+
+    def visit_Import(self, node: ast.Import) -> None:
+        self.found.update(it.name.partition(".")[0] for it in node.names)
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        if node.module and not node.level:
+            self.found.add(node.module.partition(".")[0])
+
+
+def imported_distributions(source: Path) -> Iterator[str]:
+    """Yield the distributions that the modules of a folder import, anywhere in them."""
+    for path in source.rglob("*.py"):
+        imports = Imports()
+        imports.visit(ast.parse(path.read_text()))
+        others = imports.found - sys.stdlib_module_names
+        if str(path.relative_to(source)) in ALONE:
+            others -= {it.stem for it in path.parent.glob("*.py")}
+        # whoever starts a fake has the test kit
+        others -= {"jpsi_testing"} if "fake" in path.parts else set()
+        yield from (canonicalize_name(DISTRIBUTIONS.get(it, it)) for it in others)
+
+
+@pytest.mark.parametrize("name", sorted(PROJECTS))
+def test_packages_require_what_they_import(name: str) -> None:
+    """All packages are tested in one environment, where an import that is not required succeeds."""
+    extras = PROJECTS[name].get("optional-dependencies", {}).values()
+    required = map(Requirement, itertools.chain(PROJECTS[name].get("dependencies", []), *extras))
+    names = {canonicalize_name(it) for it in (name, *(found.name for found in required))}
+
+    assert set(imported_distributions(PACKAGES / name / "src")) - names == set()

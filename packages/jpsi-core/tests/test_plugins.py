@@ -62,21 +62,21 @@ def launch():
 ANY_EXECUTOR = "from jpsi.plugin import hookimpl\n@hookimpl\ndef make_engine(setup):\n    return None\n"
 
 
-def torque(directory: Path, version: str) -> Path:
+def acme(directory: Path, version: str) -> Path:
     return wheel(
         directory,
-        "toy-torque",
+        "acme-queues",
         version,
         files={
-            "toy_torque/__init__.py": "",
-            "toy_torque/plugin.py": PLUGIN,
-            "toy_torque/launcher.py": LAUNCHER,
-            "toy_torque/parts/__init__.py": "from helping_toys import HELP\nfrom .late import VERSION\n",
-            "toy_torque/parts/late.py": f"VERSION = {version!r}\n",
+            "acme_queues/__init__.py": "",
+            "acme_queues/plugin.py": PLUGIN,
+            "acme_queues/launcher.py": LAUNCHER,
+            "acme_queues/parts/__init__.py": "from helping_toys import HELP\nfrom .late import VERSION\n",
+            "acme_queues/parts/late.py": f"VERSION = {version!r}\n",
         },
         requires=["jpsi-core>=0.1", "helping-toys"],
-        executors={"torque": "toy_torque.plugin", "pbs_classic": "toy_torque.plugin"},
-        launchers={"toy": "toy_torque.launcher"},
+        executors={"acme": "acme_queues.plugin", "pbs_classic": "acme_queues.plugin"},
+        launchers={"toy": "acme_queues.launcher"},
     )
 
 
@@ -98,7 +98,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wheels = tmp_path_factory.mktemp("wheels")
     root = tmp_path_factory.mktemp("installed")
     helping = wheel(wheels, "helping-toys", "1", files={"helping_toys.py": "HELP = 'yes'\n"})
-    targets = {root / version: [torque(wheels, version), helping] for version in ("0.1", "0.2", "0.3")}
+    targets = {root / version: [acme(wheels, version), helping] for version in ("0.1", "0.2", "0.3")}
     targets[root / "broken"] = [
         single(wheels, "syntax", "def (:\n"),
         single(wheels, "dependent", "import no_such_module_anywhere\n"),
@@ -143,7 +143,7 @@ def test_the_highest_suitable_version_is_chosen(
 ) -> None:
     plugin_path(*ALL)
 
-    executor = JobExecutor.get_instance("torque", constraint)
+    executor = JobExecutor.get_instance("acme", constraint)
 
     assert str(executor.version) == expected
     with pytest.raises(jpsi.InvalidJobException, match=f"this is {expected}"):
@@ -156,7 +156,7 @@ def test_two_versions_run_jobs_in_one_process_and_each_keeps_its_code(
 ) -> None:
     plugin_path(*ALL)
     executors = [
-        JobExecutor.get_instance("torque", constraint, config=config) for constraint in (">= 0.2", "< 0.3")
+        JobExecutor.get_instance("acme", constraint, config=config) for constraint in (">= 0.2", "< 0.3")
     ]
 
     results = [run(executor, "toy == 0.1") for executor in (*executors, *executors)]
@@ -179,7 +179,7 @@ def test_launcher_follows_the_same_rules(
     plugin_path: Callable[..., None], config: jpsi.ExecutorConfig
 ) -> None:
     plugin_path(*ALL)
-    executor = JobExecutor.get_instance("torque", "< 0.2", config=config)
+    executor = JobExecutor.get_instance("acme", "< 0.2", config=config)
 
     assert run(executor, "toy") == ["0.1", "0.3", "yes"]
     assert run(executor, "TOY < 0.3") == ["0.1", "0.2", "yes"]
@@ -194,10 +194,10 @@ def test_alias_is_the_same_executor(plugin_path: Callable[..., None]) -> None:
 @pytest.mark.clause("python-same-package")
 def test_plugin_is_imported_under_a_private_name(plugin_path: Callable[..., None]) -> None:
     plugin_path("0.1")
-    JobExecutor.get_instance("torque")
+    JobExecutor.get_instance("acme")
 
-    assert "toy_torque" not in sys.modules
-    assert [name for name in sys.modules if re.fullmatch(r"_jpsi_plugin_\w+\.toy_torque\.plugin", name)]
+    assert "acme_queues" not in sys.modules
+    assert [name for name in sys.modules if re.fullmatch(r"_jpsi_plugin_\w+\.acme_queues\.plugin", name)]
 
 
 def test_threads_that_load_one_plugin_get_one_module(
@@ -207,14 +207,14 @@ def test_threads_that_load_one_plugin_get_one_module(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     shutil.copytree(installed / "0.1", tmp_path / "copy")
-    with (tmp_path / "copy/toy_torque/__init__.py").open("a") as file:
+    with (tmp_path / "copy/acme_queues/__init__.py").open("a") as file:
         file.write("import time; time.sleep(0.05)\nprint('loaded')\n")
     monkeypatch.setenv("JPSI_PLUGIN_PATH", str(tmp_path / "copy"))
     found = []
 
     threads = [
         threading.Thread(
-            target=lambda: found.append(load_plugin(installed_plugins().find(EXECUTORS, "torque")))
+            target=lambda: found.append(load_plugin(installed_plugins().find(EXECUTORS, "acme")))
         )
         for _ in range(8)
     ]
@@ -260,7 +260,7 @@ def test_a_broken_plugin_names_its_error_and_does_not_affect_others(
         assert not {it for it in set(sys.modules) - before if f"toy_{name}" in it}
     assert JobExecutor.get_instance("local").name == "local"
     assert run(JobExecutor.get_instance("sound")) == []
-    assert JobExecutor.get_instance("torque").name == "torque"
+    assert JobExecutor.get_instance("acme").name == "acme"
 
 
 def test_core_in_a_directory_is_ignored(plugin_path: Callable[..., None]) -> None:
@@ -273,14 +273,14 @@ def test_core_in_a_directory_is_ignored(plugin_path: Callable[..., None]) -> Non
 def test_users_version_beats_the_sites_of_the_same_number(installed: Path, tmp_path: Path) -> None:
     for who in ("user", "site"):
         shutil.copytree(installed / "0.2", tmp_path / who / "plugins")
-        (tmp_path / who / "plugins/toy_torque/parts/late.py").write_text(f"VERSION = {who!r}\n")
+        (tmp_path / who / "plugins/acme_queues/parts/late.py").write_text(f"VERSION = {who!r}\n")
     configure(tmp_path / "config", f"plugin_path: [{tmp_path}/user/plugins]\n")
     configure(tmp_path / "site-config", f"plugin_path: [{tmp_path}/site/plugins, {installed}/0.1]\n")
 
     with pytest.raises(jpsi.InvalidJobException, match="this is user"):
-        JobExecutor.get_instance("torque").submit(Job(JobSpec("/bin/true", name="report")))
+        JobExecutor.get_instance("acme").submit(Job(JobSpec("/bin/true", name="report")))
 
-    origins = [(it.version, it.chosen, it.why_not) for it in jpsi.plugins() if it.name == "torque"]
+    origins = [(it.version, it.chosen, it.why_not) for it in jpsi.plugins() if it.name == "acme"]
     assert origins == [
         ("0.2", True, None),
         ("0.2", False, "the same version comes earlier on the search path"),
@@ -297,7 +297,7 @@ def test_sites_higher_version_beats_the_users(installed: Path, tmp_path: Path) -
     configure(tmp_path / "config", f"plugin_path: [{installed}/0.2]\n")
     configure(tmp_path / "site-config", f"plugin_path: [{installed}/0.3]\n")
 
-    assert str(JobExecutor.get_instance("torque").version) == "0.3"
+    assert str(JobExecutor.get_instance("acme").version) == "0.3"
 
 
 def test_conflict_in_one_place_names_both(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -54,6 +54,38 @@ def test_metadata_that_is_missing_is_no_reason_to_fail(tmp_path: Path) -> None:
     assert [it.version for it in distributions(str(tmp_path))] == ["unknown"]
 
 
+def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lay(tmp_path, executors={"x": "y"})
+    first = distributions(str(tmp_path))
+    monkeypatch.setattr("builtins.open", lambda *_, **__: pytest.fail("it is read again"))
+
+    assert distributions(str(tmp_path)) == first
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [("entry_points.txt", "[jpsi.executors]\nother = z\n"), ("METADATA", "Name: my-plugin\nVersion: 33\n")],
+)
+def test_changed_metadata_is_read_again(tmp_path: Path, file: str, text: str) -> None:
+    lay(tmp_path, executors={"x": "y"})
+    first = distributions(str(tmp_path))
+
+    (tmp_path / "my_plugin-1.2.dist-info" / file).write_text(text)
+
+    (found,) = distributions(str(tmp_path))
+    assert [found] != first
+    assert (found.version, found.entry_points[0].name) in {("1.2", "other"), ("33", "x")}
+
+
+def test_removed_entry_points_are_found_no_more(tmp_path: Path) -> None:
+    lay(tmp_path, executors={"x": "y"})
+    assert len(distributions(str(tmp_path))) == 1
+
+    (tmp_path / "my_plugin-1.2.dist-info/entry_points.txt").unlink()
+
+    assert distributions(str(tmp_path)) == []
+
+
 @given(entry_points=st.binary(), metadata=st.binary(), has_group=st.booleans())
 def test_any_text_is_read(entry_points: bytes, metadata: bytes, has_group: bool) -> None:
     """Whatever stands in one distribution, the one beside it is found."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -115,7 +116,28 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
 
 def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
     folder = os.path.join(directory, name)  # noqa: PTH118  as above
+    versions = [_version_of_file(f"{folder}/entry_points.txt")]
+    if versions == [None] and key not in FOUNDATIONS:
+        # most distributions have no plugin for any program
+        return None
+    versions += [_version_of_file(f"{folder}/{name}") for name in ("METADATA", "PKG-INFO")]
+    return _read_folder(key, directory, folder, tuple(versions))
 
+
+def _version_of_file(path: str) -> tuple[int, ...] | None:
+    """Return numbers that change with a file or with who may read it; None if it cannot be found."""
+    try:
+        it = os.stat(path)  # noqa: PTH116  as above
+    except OSError:
+        return None
+    return it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns
+
+
+# A program that makes an executor for each of many tasks would otherwise read a hundred files each time.
+@lru_cache(maxsize=2048)
+def _read_folder(
+    key: str, directory: str, folder: str, _versions: tuple[tuple[int, ...] | None, ...]
+) -> Distribution | None:
     def read(file: str) -> str | None:
         with open(f"{folder}/{file}", encoding="utf-8", errors="replace") as text:  # noqa: PTH123  as above
             return text.read()
