@@ -162,19 +162,19 @@ def _own(session: nox.Session, requirement: str) -> str:
 
 
 @nox.session
-@nox.parametrize("name", [nox.param(name, id=name) for name in WITH_CODE])
-def tests(session: nox.Session, name: str) -> None:
-    """Run the tests and doctests of a package; arguments are packages, paths and pytest's options."""
-    package = PACKAGES[name]
+def tests(session: nox.Session) -> None:
+    """Run the tests and doctests of all packages; arguments are packages, paths and pytest's options.
+
+    All packages are in one environment, and one pytest runs all tests: while some of them wait, others
+    compute. `lint` checks that each package requires what it imports.
+    """
     paths = [path for argument in session.posargs for path in _paths(argument)]
     options = [argument for argument in session.posargs if not _paths(argument)]
-    chosen = [path for path in paths or _paths(name) if path.startswith(f"{package.path}/")]
-    if not chosen:
-        session.skip("none of its tests were selected")
-    needed = nox.project.dependency_groups(package.settings, "test")
+    chosen = paths or [path for name in WITH_CODE for path in _paths(name)]
     coverage = {"COVERAGE_FILE": str(Path(session.virtualenv.location, ".coverage"))}
     variables = {**_private_homes(session), **coverage}
-    if _install(session, name, *needed):
+    groups = [nox.project.dependency_groups(package.settings, "test") for package in WITH_CODE.values()]
+    if _install(session, *WITH_CODE, *dict.fromkeys(it for group in groups for it in group)):
         # or else each worker would compile every module, all at the same time
         session.run("pytest", *chosen, "--collect-only", "-qq", env=variables, silent=True, log=False)
     session.run(
