@@ -128,7 +128,8 @@ def test_all_elements_that_failed_are_named(run: Run) -> None:
 
 
 def test_elements_that_failed_alike_are_repeated_by_one_command(run: Run) -> None:
-    array = printed(run("submit", "-a", "1,2", "--stdout", "missing/%a", "--", "true"))
+    submitted = run("submit", "-a", "1,2", "--stdout", "missing/%a", "--", "true")
+    array = submitted.stdout.decode().strip()
     run("wait", array)
 
     explained = run("explain", array).stdout.decode()

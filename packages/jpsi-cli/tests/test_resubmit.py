@@ -227,7 +227,7 @@ def test_what_became_of_repetitions_is_shown_with_what_failed(slurm: Run, tmp_pa
 
 def test_of_jobs_that_failed_alike_the_repetition_is_explained(run: Run) -> None:
     options = ("--name", "sim", "--stdout", "missing/a", "--", "true")
-    first = printed(run("submit", *options))
+    first = run("submit", *options).stdout.decode().strip()
     run("wait", first)
     again = printed(run("resubmit", first))
     run("wait", again)

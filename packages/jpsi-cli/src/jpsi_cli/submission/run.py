@@ -15,6 +15,7 @@ from . import documents, staging_progress
 from .foreground import Foreground
 from .job_limits import report_ignored, require_fit, require_waits
 from .job_spec import OptionValue, add_dependencies
+from .missing_files import warn_of_missing_files
 
 if TYPE_CHECKING:
     from ..stored_jobs import Dependencies
@@ -44,6 +45,8 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
             require_waits(opened, specs)
         require_fit(opened, specs)
         report_ignored(opened, specs)
+        if not wanted:
+            warn_of_missing_files(opened, [job.spec])
         if not as_json:
             staging_progress.show(opened)
         foreground = Foreground(job, choose_display(as_json=as_json))

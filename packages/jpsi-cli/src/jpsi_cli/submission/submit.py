@@ -25,6 +25,7 @@ from . import documents, staging_progress
 from .command_warnings import warn_of_habits
 from .job_limits import report_ignored, require_fit, require_waits
 from .job_spec import OptionValue, add_dependencies, make_specs
+from .missing_files import warn_of_missing_files
 
 # How many jobs with the same reason a message names.
 _MAX_NAMED = 5
@@ -63,6 +64,8 @@ def submit(  # noqa: PLR0913  all that is not a field of the job, each by its na
         require_waits(opened, located)
     require_fit(opened, located)
     report_ignored(opened, located)
+    if not wanted:
+        warn_of_missing_files(opened, (spec for _, spec in located))
     with opened:
         staging_progress.show(opened)
         return submit_to(opened, executor, jobs, wanted, is_held=hold, as_json=as_json)
