@@ -181,7 +181,7 @@ def test_no_job_is_submitted_if_one_cannot_run(run: Run, tmp_path: Path) -> None
     lines = result.stderr.decode().splitlines()
     assert lines[0] == "jpsi: 2 of 3 jobs can never run as they are; none was submitted:"
     assert lines[1].startswith("  - standard input, line 3; standard input, line 4: ")
-    assert lines[1].endswith("make it, or use --create-dir")
+    assert lines[1].endswith("make it, or set create_directory")
     assert len(lines) == 2
     assert states(run) == {}
 

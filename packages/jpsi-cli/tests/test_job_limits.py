@@ -59,8 +59,8 @@ DOCUMENT = """{"version": 1, \
         (
             ["submit", "-x", "slurm", "--queue", "debug", "--many", "jobs"],
             (
-                "jobs, line 2 and 1 more: --time: it asks for 2 days, 0:00:00 and can never start; "
-                "the queue debug has 1:00:00"
+                "jobs, line 2 and 1 more: attributes.duration: it asks for 2 days, 0:00:00 and can never "
+                "start; the queue debug has 1:00:00"
             ),
         ),
     ],

@@ -348,7 +348,7 @@ def test_options_complete_the_retry_of_a_document(run: Run) -> None:
     assert (done.returncode, done.stderr) == (4, b"")
     alone = run("validate", "-f", "-", input=document)
     assert alone.returncode == 2
-    assert b"standard input: --grow: memory needs a first request, --memory\n" in alone.stderr
+    assert b"standard input: attributes.retry: grow_memory needs a first request, resources" in alone.stderr
 
 
 def test_unknown_keys_on_a_line_of_many_are_errors(run: Run, tmp_path: Path) -> None:

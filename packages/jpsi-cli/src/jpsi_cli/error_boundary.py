@@ -6,7 +6,8 @@ Every command runs within `run_reporting_errors`, so that users see a sentence a
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 
 import jpsi
 
@@ -17,26 +18,34 @@ class SelectionError(Exception):
     """A JOB argument that means no job, or is not unique."""
 
 
-def run_reporting_errors(command: Callable[[], int], executor: str | None = None) -> int:
+# The options that were typed beside a job document; None if the command read none.
+_TYPED: ContextVar[frozenset[str] | None] = ContextVar("_TYPED", default=None)
+
+
+def run_reporting_errors(command: Callable[..., int], arguments: Mapping[str, object]) -> int:
     """Run a command; report each failure that jpsi knows in a sentence, and return its exit code.
 
     Args:
         command: the command.
-        executor: the executor or target that the user named, if one was.
+        arguments: all of its arguments, by the names of its parameters. Of a command that reads a job
+            document, messages name an option if it was typed, and else the field of the document.
     """
     messages.show_library_warnings()
+    documents, executor = _documents(arguments), arguments.get("executor")
+    _TYPED.set(_typed_options(arguments) if documents else None)
     try:
-        return command()
+        return command(**arguments)
     except SelectionError as e:
         messages.error(str(e))
         return exit_codes.USAGE
     except jpsi.InvalidJobException as e:
-        messages.error(translate_to_options(e.problems[0] if len(e.problems) == 1 else str(e)))
+        message = translate_to_options(e.problems[0] if len(e.problems) == 1 else str(e))
+        messages.error(_locate(message, documents))
         return exit_codes.USAGE
     except jpsi.PluginError as e:
         messages.error(translate_to_options(str(e)))
         # an executor that cannot be loaded is no mistake of the user
-        is_unknown = executor is not None and executor.lower() not in executor_names()
+        is_unknown = executor is not None and str(executor).lower() not in executor_names()
         return exit_codes.USAGE if is_unknown else exit_codes.JPSI
     except jpsi.JpsiError as e:
         messages.error(translate_to_options(str(e)))
@@ -49,17 +58,45 @@ def executor_names() -> set[str]:
     return {name for it in executors for name in (it.name, *it.aliases)} | set(jpsi.configuration().targets)
 
 
+def _documents(arguments: Mapping[str, object]) -> list[str]:
+    """Return the names in messages of the files with job documents that a command reads."""
+    files = arguments.get("files")
+    named = [*(files if isinstance(files, tuple) else ()), arguments.get("file"), arguments.get("many")]
+    return ["standard input" if it == "-" else str(it) for it in named if it is not None]
+
+
+def _typed_options(arguments: Mapping[str, object]) -> frozenset[str]:
+    """Return the options that were typed, in their long forms."""
+    typed = (name for name, value in arguments.items() if value not in (None, False, ()))
+    return frozenset("--time" if name == "t" else f"--{name.replace('_', '-')}" for name in typed)
+
+
+def _locate(message: str, documents: Sequence[str]) -> str:
+    """Return a message behind the name of the document whose field it names, unless it has it already."""
+    if len(documents) != 1 or documents[0] in message or not _FIELD.search(message):
+        return message
+    return f"{documents[0]}: {message}"
+
+
 def translate_to_options(message: str) -> str:
     """Return a message of the library in the words of the command line.
+
+    What stands in a document that the command has read, and was not typed, keeps its name.
 
     >>> translate_to_options("make it, or set create_directory")
     'make it, or use --create-dir'
     >>> translate_to_options("attributes.queue_name: no queue takes a job that asks for 100 nodes")
     '--queue: no queue takes a job that asks for 100 nodes'
     """
-    for text, typed in _TEXTS.items():
-        message = message.replace(text, typed)
-    return _FIELD.sub(lambda it: _OPTIONS.get(it[1], it[0]), message)
+    for text, words in _TEXTS.items():
+        message = message.replace(text, _word_for(text, words))
+    return _FIELD.sub(lambda it: _word_for(it[0], _OPTIONS.get(it[1], it[0])), message)
+
+
+def _word_for(text: str, words: str) -> str:
+    """Return the words with an option that stand for the library's, or these if it was not typed."""
+    typed, options = _TYPED.get(), _OPTION.findall(words)
+    return words if typed is None or typed.issuperset(options) else text
 
 
 _TEXTS = {
@@ -73,6 +110,7 @@ _TEXTS = {
 }
 # Not in the path of a document, such as attributes.system.jpsi.resources.memory.
 _FIELD = re.compile(r"(?<![\w.])(?:attributes|resources)\.(\w+)")
+_OPTION = re.compile(r"--[\w-]+")
 _OPTIONS = {
     "queue_name": "--queue",
     "project_name": "--project",

@@ -64,7 +64,7 @@ def _import_on_call(target: str, check: Callable[..., str | None] | None) -> Cal
         from ..error_boundary import run_reporting_errors  # noqa: PLC0415  imports the library
 
         function = getattr(importlib.import_module(f"jpsi_cli.{module}"), name)
-        return run_reporting_errors(partial(function, **arguments), arguments.get("executor"))
+        return run_reporting_errors(function, arguments)
 
     return call
 

@@ -22,6 +22,14 @@ _SUBJECT = "the job"
 _IGNORED = ("queue_name", "project_name", "reservation_id", "licenses", "qos", "mail", "gpu_type")
 # The prefixes of custom attributes for batch systems, whether or not their plugins are installed.
 _SYSTEMS = frozenset({"slurm", "pbs", "torque", "lsf", "flux", "gridengine", "sge", "oar", "pilot"})
+# The fields of the requests that queues limit.
+_FIELDS = {
+    "nodes": "resources.node_count",
+    "processes": "resources.process_count",
+    "cores": "resources.cpu_cores_per_process",
+    "memory": "resources.memory",
+    "time": "attributes.duration",
+}
 # How many attributes are named.
 _MAX_NAMED = 3
 
@@ -39,7 +47,7 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
     if found:
         by_place = dict(specs)
         described = [
-            f"{_render_locations(places)}--{_option(it.request, by_place[places[0]])}: {it.sentence}"
+            f"{_render_locations(places)}{_field(it.request, by_place[places[0]])}: {it.sentence}"
             for it, places in found.items()
         ]
         raise jpsi.InvalidJobException.of(_SUBJECT, described)
@@ -108,10 +116,9 @@ def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.J
     if executor.name != _LOCAL:
         return
     names: dict[str, None] = {}
-    for location, spec in specs:
+    for _, spec in specs:
         for name in () if spec is None else _ignored(spec):
-            # without a document, they are options
-            names[name.removeprefix("attributes.") if location else translate_to_options(name)] = None
+            names[translate_to_options(name).removeprefix("attributes.")] = None
     found = list(names)
     if len(found) > _MAX_NAMED:
         found = [*found[:_MAX_NAMED], f"{len(found) - _MAX_NAMED} more"]
@@ -129,14 +136,16 @@ def _ignored(spec: jpsi.JobSpec) -> Iterator[str]:
             yield name
 
 
-def _option(request: str, spec: jpsi.JobSpec | None) -> str:
-    """Return the option that led to a request: it may be that of memory for each core."""
+def _field(request: str, spec: jpsi.JobSpec | None) -> str:
+    """Return the field that led to a request: it may be that of memory for each core."""
     resources = None if spec is None else spec.resources
-    if not isinstance(resources, jpsi.ResourceSpecV1):
-        return request
-    if request == "memory" and resources.memory is None:
-        return "mem-per-cpu" if resources.memory_per_gpu is None else "mem-per-gpu"
-    return "processes" if request == "nodes" and resources.node_count is None else request
+    if isinstance(resources, jpsi.ResourceSpecV1):
+        if request == "memory" and resources.memory is None:
+            of_each = "memory_per_cpu" if resources.memory_per_gpu is None else "memory_per_gpu"
+            return f"resources.{of_each}"
+        if request == "nodes" and resources.node_count is None:
+            return _FIELDS["processes"]
+    return _FIELDS[request]
 
 
 def _render_locations(locations: Iterable[str]) -> str:

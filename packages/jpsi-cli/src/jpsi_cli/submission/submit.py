@@ -117,8 +117,9 @@ def _follow_retries(jobs: Iterable[jpsi.Job]) -> int:
         messages.error(f"{e}; {hint} does that while it runs")
         return exit_codes.JPSI
     messages.error(
-        f"process {pid} on {platform.node()} submits again what ends for a reason of --retry: it has to run "
-        f"until then. If it is killed, {hint} goes on"
+        f"process {pid} on {platform.node()} submits again what ends for a reason of "
+        f"{translate_to_options('attributes.retry')}: it has to run until then. If it is killed, {hint} goes "
+        "on"
     )
     return 0
 
@@ -134,10 +135,10 @@ def make_elements(spec: jpsi.JobSpec, indices: str | None) -> list[jpsi.JobSpec]
     except ValueError as e:
         msg = f"{'jpsi.array' if indices is None else '--array'}: {e}"
         raise jpsi.InvalidJobException(msg) from e
-    for name in ("stdout", "stderr"):
-        path = getattr(spec, f"{name}_path")
-        if len(found) > 1 and path is not None and getattr(found[0], f"{name}_path") == path:
-            messages.warning(f"all jobs of the array write to {path}; %a in --{name} stands for the index")
+    for name in ("stdout_path", "stderr_path"):
+        path = getattr(spec, name)
+        if len(found) > 1 and path is not None and getattr(found[0], name) == path:
+            messages.warning(f"all jobs of the array write to {path}; %a in that path stands for the index")
     return found
 
 

@@ -11,7 +11,6 @@ import jpsi
 from jpsi_engine import retry_field_problems
 
 from .. import exit_codes, messages
-from ..error_boundary import translate_to_options
 from . import documents
 from .job_limits import report_ignored, require_fit, require_waits
 from .submit import make_elements
@@ -39,7 +38,7 @@ def validate(
     else:
         for file, problems in found.items():
             for problem in problems:
-                messages.error(translate_to_options(problem))
+                messages.error(problem)
             messages.show("" if problems else f"{file}: valid\n")
     return exit_codes.USAGE if any(found.values()) else 0
 
