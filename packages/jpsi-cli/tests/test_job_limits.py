@@ -76,6 +76,20 @@ def test_a_job_that_can_never_start_is_refused_at_submission(
     assert done.stderr.decode() == f"jpsi: {sentence}\n"
 
 
+def test_validate_warns_of_a_queue_that_the_batch_system_does_not_list(run: Run, tmp_path: Path) -> None:
+    document = DOCUMENT % '60, "jpsi": {"queue_name": "debgu"}'
+    (tmp_path / "jobs").write_text(document * 2)
+
+    arguments = ["validate", "-x", "slurm", "--many", "jobs"]
+    done = run("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *arguments)
+
+    assert (done.returncode, done.stdout) == (0, b"jobs: valid\n")
+    assert done.stderr.decode() == (
+        "jpsi: warning: jobs, line 1 and 1 more: the queue debgu is none of those that slurm lists: "
+        "main, debug; did you mean debug?\n"
+    )
+
+
 def test_jpsi_chooses_a_queue_and_explain_says_why(run: Run, tmp_path: Path) -> None:
     script = tmp_path / "script"
     jpsi = [sys.executable, "-m", "jpsi_cli"]

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
+from types import SimpleNamespace
 
 import attrs
 import pytest
 
 import jpsi
-from jpsi_engine import Excess, array_specs, describe_never, excess_over_queues, reopen_queue
-from jpsi_engine.queue_limits import choose_queue
+from jpsi_engine import (
+    Excess,
+    QueueLimits,
+    array_specs,
+    describe_never,
+    excess_over_queues,
+    reopen_queue,
+)
+from jpsi_engine.queue_limits import choose_queue, describe_unlisted
 
 MAIN = jpsi.Queue(
     name="main",
@@ -275,6 +284,68 @@ def test_options_of_the_batch_system_may_lift_limits() -> None:
     job.attributes.set_custom_attribute("slurm.qos", "big")
 
     assert excess_over_queues(job, [MAIN]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "debgu",
+            "the queue debgu is none of those that slurm lists: main, debug, open; did you mean debug?",
+        ),
+        ("xy", "the queue xy is none of those that slurm lists: main, debug, open"),
+        *((it, None) for it in ("debug", "auto", "main,debgu", "debgu@server", "de*", "a b", "", None)),
+    ],
+)
+def test_a_queue_that_the_batch_system_does_not_list_is_named(name: str | None, expected: str | None) -> None:
+    assert describe_unlisted(name, [MAIN, DEBUG, OPEN], "slurm") == expected
+
+
+def test_of_many_queues_ten_are_named() -> None:
+    many = [jpsi.Queue(name=f"q{it}", native_state="UP") for it in range(12)]
+
+    sentence = describe_unlisted("other", many, "slurm")
+
+    assert sentence is not None
+    assert sentence.endswith("lists: q0, q1, q2, q3, q4, q5, q6, q7, q8, q9 and 2 more")
+
+
+def test_without_names_of_queues_none_is_unlisted() -> None:
+    assert describe_unlisted("debug", [jpsi.Queue(name="", native_state="UP")], "flux") is None
+
+
+def test_queues_are_queried_once_and_a_query_that_fails_excludes_nothing() -> None:
+    jobs = [("wide", spec(99)), ("misspelt", spec(queue_name="debgu")), ("no spec", None)]
+    asked = []
+
+    def answer() -> Sequence[jpsi.Queue]:
+        asked.append("sinfo")
+        return [MAIN, DEBUG]
+
+    def fail() -> Sequence[jpsi.Queue]:
+        asked.append("sinfo")
+        raise jpsi.SubmitException("the controller does not answer")
+
+    limits, silent = _limits(answer), _limits(fail)
+
+    assert [*limits.find_excess(jobs).values(), *limits.find_unlisted(jobs).values()] == [
+        ["wide"],
+        ["misspelt"],
+    ]
+    assert (silent.find_excess(jobs), silent.find_unlisted(jobs)) == ({}, {})
+    assert asked == ["sinfo"] * 2
+
+
+def test_no_queue_is_queried_if_no_job_names_one() -> None:
+    def fail() -> Sequence[jpsi.Queue]:
+        raise AssertionError
+
+    assert _limits(fail).find_unlisted([("plain", spec()), ("auto", spec(queue_name="auto"))]) == {}
+
+
+def _limits(queues: Callable[[], Sequence[jpsi.Queue]]) -> QueueLimits:
+    system = SimpleNamespace(has_commands=True, queues=queues)
+    return QueueLimits(SimpleNamespace(name="slurm", system=system))  # type: ignore[arg-type]  # what it uses
 
 
 def test_an_element_of_an_array_is_compared_with_the_queues() -> None:

@@ -29,8 +29,28 @@ LONG = (
     " resources: r}\n"
     "- {name: b, command: [sh, -c, 'echo b >>$LOG'], resources: r, depends_on: [a]}\n"
 )
+MISSPELT = (
+    f"{HEAD}- {{name: a, command: ['true'], resources: r}}\n"
+    "- {name: b, command: ['true'], resources: r, attributes: {queue_name: debgu}, depends_on: [a]}\n"
+)
 DRIVEN = "jpsi: another process drives the last run of flow.yaml; waiting for its end\n"
 CANCEL_REQUESTED = "jpsi: another process drives the last run of flow.yaml; it will cancel"
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_queue_that_the_batch_system_does_not_list_is_named_before_the_first_submission(
+    run: Run, fake_commands: Callable[..., FakeScheduler], command: str
+) -> None:
+    fake = fake_commands("slurm")
+
+    _, _, err = run(command, "-x", "slurm", flow(MISSPELT))
+
+    assert err.startswith(
+        "jpsi: warning: flow.yaml: b: the queue debgu is none of those that slurm lists: main, debug; "
+        "did you mean debug?\n"
+    )
+    assert err.count("debgu is none") == 1
+    assert fake.log.count("sinfo") == 1
 
 
 def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submission(

@@ -24,6 +24,7 @@ __all__ = [
     "Excess",
     "LocalEngine",
     "ProgramLostError",
+    "QueueLimits",
     "RunningProgram",
     "Starter",
     "array_specs",

@@ -5,11 +5,12 @@ The commands that submit jobs refuse such jobs by it, and say of jobs that wait 
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 import attrs
 
@@ -28,6 +29,10 @@ _NEVER = re.compile(
 QUEUE_REASON = "jpsi.queue_reason"
 # The beginning of the names of custom attributes that are no options of a batch system.
 _OWN_ATTRIBUTES = "jpsi."
+# The name of one queue, and not a list, a pattern, or the queue of another server.
+_PLAIN_NAME = re.compile(r"[\w.-]+")
+# How many of the queues are named that the batch system lists.
+_MAX_NAMED = 10
 _WORDS = (
     ("nodes", re.compile(r"\bnodes\b", re.IGNORECASE)),
     ("time", re.compile(r"\btime\b", re.IGNORECASE)),
@@ -357,27 +362,76 @@ _LIMITS = (
 def find_excess(
     executor: jpsi.JobExecutor, specs: Iterable[tuple[_T, jpsi.JobSpec | None]]
 ) -> dict[Excess, list[_T]]:
-    """Return the requests of jobs with which no queue can ever start them; a failed query excludes nothing.
+    """Return the requests of jobs with which no queue can ever start them, as `QueueLimits` finds them."""
+    return QueueLimits(executor).find_excess(specs)
+
+
+@attrs.define(slots=True)
+class QueueLimits:
+    """Compares jobs with the queues of their executor, which it queries once, when a job needs that.
+
+    A failed query excludes nothing. Jobs are pairs of a word for the job and its spec.
+    """
+
+    _executor: jpsi.JobExecutor
+    _queues: Sequence[jpsi.Queue] | None = attrs.field(default=None, init=False)
+
+    def find_excess(self, specs: Iterable[tuple[_T, jpsi.JobSpec | None]]) -> dict[Excess, list[_T]]:
+        """Return the requests with which no queue can ever start jobs, each with these jobs' words."""
+        found: dict[Excess, list[_T]] = {}
+        for word, spec in specs:
+            if spec is not None and _has_limited_request(spec):
+                for excess in excess_over_queues(spec, self._listed()):
+                    found.setdefault(excess, []).append(word)
+        return found
+
+    def find_unlisted(self, specs: Iterable[tuple[_T, jpsi.JobSpec | None]]) -> dict[str, list[_T]]:
+        """Return sentences about queues of jobs that the batch system does not list, with the jobs' words.
+
+        It may have them all the same: sites hide queues.
+        """
+        found: dict[str, list[_T]] = {}
+        for word, spec in specs:
+            name = None if spec is None else spec.attributes.queue_name
+            if _is_plain(name) and (why := describe_unlisted(name, self._listed(), self._executor.name)):
+                found.setdefault(why, []).append(word)
+        return found
+
+    def _listed(self) -> Sequence[jpsi.Queue]:
+        if self._queues is None:
+            self._queues = _query(self._executor)
+        return self._queues
+
+
+def _query(executor: jpsi.JobExecutor) -> Sequence[jpsi.Queue]:
+    try:
+        return executor.system.queues() if executor.system.has_commands else ()
+    except jpsi.JpsiError:
+        return ()
+
+
+def _is_plain(name: object) -> TypeGuard[str]:
+    # a name of a wrong type is reported elsewhere
+    is_text = isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None
+    return is_text and name != jpsi.JobAttributes.AUTO_QUEUE
+
+
+def describe_unlisted(name: object, queues: Iterable[jpsi.Queue], system: str) -> str | None:
+    """Return that a queue is none of those that the batch system lists; None if it is one, or may be.
 
     Args:
-        executor: the executor of the jobs.
-        specs: for each job, a word for it, and its spec.
-
-    Returns:
-        for each such request, the words of all jobs that have it.
+        name: the queue of a job, which may also be a list or a pattern.
+        queues: those that the batch system lists.
+        system: the name of the batch system.
     """
-    counted = [(word, it) for word, it in specs if it is not None and _has_limited_request(it)]
-    if not counted or not executor.system.has_commands:
-        return {}
-    try:
-        queues = executor.system.queues()
-    except jpsi.JpsiError:
-        return {}
-    found: dict[Excess, list[_T]] = {}
-    for word, spec in counted:
-        for excess in excess_over_queues(spec, queues):
-            found.setdefault(excess, []).append(word)
-    return found
+    listed = [it.name for it in queues if it.name]
+    if not listed or not _is_plain(name) or name in listed:
+        return None
+    more = f" and {len(listed) - _MAX_NAMED} more" if len(listed) > _MAX_NAMED else ""
+    nearest = difflib.get_close_matches(name, listed, n=1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    names = f"{', '.join(listed[:_MAX_NAMED])}{more}"
+    return f"the queue {name} is none of those that {system} lists: {names}{hint}"
 
 
 def _has_limited_request(spec: jpsi.JobSpec) -> bool:

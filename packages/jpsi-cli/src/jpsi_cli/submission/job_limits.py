@@ -1,6 +1,7 @@
 """Refuses jobs that can never start, before `jpsi run`, `submit`, `resubmit` and `validate` submit anything.
 
-It also reports time limits that the batch system rounds up, and attributes without an effect on this machine.
+It also reports time limits that the batch system rounds up, queues that it does not list, and attributes
+without an effect on this machine.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from datetime import timedelta
 import jpsi
 from jpsi.plugin import line
 from jpsi.plugin.engine import dependencies
-from jpsi_engine import find_excess
+from jpsi_engine import QueueLimits, find_excess
 
 from .. import messages
 from ..error_boundary import translate_to_options
@@ -34,7 +35,11 @@ _FIELDS = {
 _MAX_NAMED = 3
 
 
-def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobSpec | None]]) -> None:
+def require_fit(
+    executor: jpsi.JobExecutor,
+    specs: Sequence[tuple[str, jpsi.JobSpec | None]],
+    limits: QueueLimits | None = None,
+) -> None:
     """Raise InvalidJobException if a job can never start in any queue; a failed query excludes nothing.
 
     Report it if the batch system rounds a time limit up.
@@ -42,8 +47,9 @@ def require_fit(executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobS
     Args:
         executor: the executor of the jobs.
         specs: for each job, the file and line of its document, or an empty text, and its spec.
+        limits: those of its queues, for callers that compare jobs with them more than once.
     """
-    found = find_excess(executor, specs)
+    found = find_excess(executor, specs) if limits is None else limits.find_excess(specs)
     if found:
         by_place = dict(specs)
         described = [
@@ -109,6 +115,12 @@ def _problems(executor: jpsi.JobExecutor, spec: jpsi.JobSpec) -> Sequence[str]:
         # it concerns no job
         return ()
     return ()
+
+
+def report_unlisted(limits: QueueLimits, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
+    """Warn of queues that the batch system does not list; the specs are as above."""
+    for why, places in limits.find_unlisted(specs).items():
+        messages.warning(f"{_render_locations(places)}{why}")
 
 
 def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:

@@ -58,7 +58,8 @@ def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
     print_warnings(findings.warnings)
     # a plan needs no batch system
     with contextlib.suppress(JpsiError), JobExecutor(made.target) as executor:
-        print_warnings(f"{made.source}: {it}" for it in find_misfits(made, executor))
+        misfits = find_misfits(made, executor)
+        print_warnings(f"{made.source}: {it}" for it in (*misfits.excess, *misfits.unlisted))
     for line in render_plan(made, is_explained=is_explained):
         click.echo(line)
     return EXIT_DONE

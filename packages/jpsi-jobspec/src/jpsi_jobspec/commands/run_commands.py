@@ -41,7 +41,7 @@ def run(arguments: Arguments, *, is_new: bool, is_failed: bool, as_json: bool) -
 def _begin_run(text: str, arguments: Arguments) -> Journal:
     """Create a run of which every job can be submitted."""
     plan, site = _checked_plan(arguments)
-    check_jobs(plan)
+    print_warnings(check_jobs(plan))
     return create_run(arguments.file, text, site, parse_pairs(arguments.parameters, "NAME=VALUE"))
 
 
@@ -62,7 +62,7 @@ def _repeat_failed(last: Journal, text: str, arguments: Arguments) -> Journal:
     if len(completed.names) == len(plan.entries):
         print_errors([f"all tasks completed in the last run of {arguments.file}; {explain_again(last)}"])
         return last
-    check_jobs(plan)
+    print_warnings(check_jobs(plan))
     if names := completed.completed_names:
         print_errors([f"completed in the run before, and not run again: {render_names(names)}"])
     return create_run(arguments.file, text, site, parameters, completed)

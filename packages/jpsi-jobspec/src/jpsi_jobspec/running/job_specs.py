@@ -23,7 +23,7 @@ from jpsi import (
     SubmitException,
     escape,
 )
-from jpsi_engine import find_excess
+from jpsi_engine import QueueLimits
 
 from ..document import ONE_SLOT, as_resources
 from ..planning import Entry, Kind, Plan
@@ -95,8 +95,18 @@ def job_spec(
     )
 
 
-def check_jobs(plan: Plan) -> None:
-    """Raise if a job of a plan cannot be submitted, or can never start in any queue.
+@attrs.frozen(slots=True)
+class Misfits:
+    """Sentences about entries of a plan that do not fit the queues."""
+
+    #: Why no queue can ever start some.
+    excess: Sequence[str]
+    #: The queues of others that the batch system does not list, and may have all the same.
+    unlisted: Sequence[str]
+
+
+def check_jobs(plan: Plan) -> Sequence[str]:
+    """Return warnings about the jobs of a plan; raise if one cannot be submitted, or can never start.
 
     Entries that differ only in the arguments of their commands are checked once.
 
@@ -114,18 +124,24 @@ def check_jobs(plan: Plan) -> None:
             for problem in known[key]:
                 found.setdefault(problem, []).append(entry.id)
         problems = [f"{render_names(ids)}: {problem}" for problem, ids in found.items()]
-        problems += find_misfits(plan, executor)
+        misfits = find_misfits(plan, executor)
+    problems += misfits.excess
     hidden = [it.id for top in plan.entries for it in top.walk() if it.command and _hides_staged(it)]
     if hidden:
         problems.append(f"{render_names(hidden)}: a container does not see the files that steps stage")
     if problems:
         raise InvalidJobException.of(plan.source, problems)
+    return [f"{plan.source}: {it}" for it in misfits.unlisted]
 
 
-def find_misfits(plan: Plan, executor: JobExecutor) -> list[str]:
-    """Return why no queue can ever start entries of a plan; a failed query excludes nothing."""
+def find_misfits(plan: Plan, executor: JobExecutor) -> Misfits:
+    """Return which entries of a plan do not fit the queues; a failed query excludes nothing."""
     specs = [(it.id, submitted_spec(it)) for it in plan.entries]
-    return [f"{render_names(ids)}: {it.sentence}" for it, ids in find_excess(executor, specs).items()]
+    limits = QueueLimits(executor)
+    return Misfits(
+        [f"{render_names(ids)}: {it.sentence}" for it, ids in limits.find_excess(specs).items()],
+        [f"{render_names(ids)}: {it}" for it, ids in limits.find_unlisted(specs).items()],
+    )
 
 
 def _hides_staged(entry: Entry) -> bool:
