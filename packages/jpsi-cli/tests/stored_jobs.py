@@ -38,8 +38,16 @@ def stored_job(
 
 def active_marker(job_id: str, seconds: float) -> Marker:
     """Return the marker of a job that began this long after its submission."""
-    time = int((THEN + timedelta(seconds=seconds)).timestamp() * 10**9)
-    return Marker(job_id, 1, 0, "active", "", None, time, f"{job_id}.1.active")
+    return Marker(job_id, 1, 0, "active", "", None, _time_ns(seconds), f"{job_id}.1.active")
+
+
+def exit_marker(job_id: str, seconds: float) -> Marker:
+    """Return the marker of a program that ended then, with an exit code after which Slurm may requeue it."""
+    return Marker(job_id, 1, 0, "exit", "run", 99, _time_ns(seconds), f"{job_id}.1.exit.run.99")
+
+
+def _time_ns(seconds: float) -> int:
+    return int((THEN + timedelta(seconds=seconds)).timestamp() * 10**9)
 
 
 def encoded_end(

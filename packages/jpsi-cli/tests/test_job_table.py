@@ -8,10 +8,10 @@ import pytest
 
 from jpsi import JobState, Reason
 from jpsi_cli.jobs import ls
-from jpsi_cli.jobs.job_table import Row, render_lines
+from jpsi_cli.jobs.job_table import Row, render_lines, table_cells
 from jpsi_engine.job_store import Origin
 from jpsi_engine.verdict import CANCEL, Stop
-from stored_jobs import THEN, active_marker, encoded_end, stored_job
+from stored_jobs import THEN, active_marker, encoded_end, exit_marker, stored_job
 
 NOW = THEN + timedelta(hours=2)
 
@@ -147,6 +147,29 @@ def test_control_characters_in_names_are_escaped() -> None:
 
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2
+
+
+def test_a_program_that_has_left_its_exit_code_does_not_run_on() -> None:
+    left, requeued, cancelled = (
+        row("11111111-a", "left", markers=[active_marker("11111111-a", 10), exit_marker("11111111-a", 70)]),
+        row(
+            "22222222-a",
+            "requeued",
+            markers=[
+                active_marker("22222222-a", 10),
+                exit_marker("22222222-a", 70),
+                attrs.evolve(active_marker("22222222-a", 80), restart=1),
+            ],
+        ),
+        row("33333333-a", "stop", markers=[active_marker("33333333-a", 10)], stop=Stop(CANCEL, THEN).content),
+    )
+
+    headings, cells = table_cells([left, requeued, cancelled], NOW)
+
+    assert [it[headings.index("STATE")] for it in cells] == ["ACTIVE"] * 3
+    assert [it[headings.index("RAN")] for it in cells] == ["1m0s", "1h59m", "1h59m"]
+    by_time = ls.ListView(sort="runtime").ordered([it.job for it in (requeued, left)])
+    assert [it.name for it in by_time] == ["left", "requeued"]
 
 
 def test_a_more_recent_status_is_shown() -> None:

@@ -444,6 +444,14 @@ class StoredJob:
         return self._history.may_have_ended
 
     @property
+    def program_ended(self) -> datetime | None:
+        """The time when the program of the last run left its exit code, which may not be the job's end yet.
+
+        None if it has left none.
+        """
+        return self._history.program_ended
+
+    @property
     def was_cancelled_by_jpsi(self) -> bool:
         """True if jpsi was to cancel the job before it ended; others may cancel a job without it."""
         content = self._history.record.stop

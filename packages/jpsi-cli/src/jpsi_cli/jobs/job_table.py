@@ -251,10 +251,15 @@ def _open_note(row: Row, shown_id: str | None) -> str:
 
 
 def _format_runtime(row: Row, now: datetime) -> str:
-    started = row.job.started
-    if started is None:
-        return ""
-    return format_age((row.status.time if row.status.final else now) - started)
+    time = runtime(row.job, row.status, now)
+    return "" if time is None else format_age(time)
+
+
+def runtime(job: StoredJob, status: jpsi.JobStatus, now: datetime) -> timedelta | None:
+    """Return how long the program of a job ran, or has run so far; None if it has not begun."""
+    if job.started is None:
+        return None
+    return (status.time if status.final else job.program_ended or now) - job.started
 
 
 def format_age(time: timedelta) -> str:

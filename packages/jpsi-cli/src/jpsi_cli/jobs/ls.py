@@ -79,8 +79,7 @@ class JobFilter:
 
 
 def _runtime(job: StoredJob) -> timedelta:
-    end = job.status.time if job.status.final else datetime.now(UTC)
-    return timedelta(0) if job.started is None else end - job.started
+    return job_table.runtime(job, job.status, datetime.now(UTC)) or timedelta(0)
 
 
 _SORT_KEYS: Mapping[str, Callable[[StoredJob], Any]] = {

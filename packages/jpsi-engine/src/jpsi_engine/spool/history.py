@@ -134,8 +134,14 @@ class JobHistory:
     @property
     def may_have_ended(self) -> bool:
         """True if its end was requested, or its program has left an exit code, and its end is not certain."""
-        has_sign = self.record.stop is not None or _last_exit_code(self.record.markers) is not None
+        has_sign = self.record.stop is not None or self.program_ended is not None
         return has_sign and not self.status.state.final
+
+    @property
+    def program_ended(self) -> datetime | None:
+        """The time when the program of the last run left its exit code; None if it has left none."""
+        last = _last_exit(self.record.markers)
+        return None if last is None else last.time
 
     def remark(self, *, is_gone: bool) -> str | None:
         """Return a sentence about a job that has not certainly ended, or is damaged; None if there is none.
@@ -167,7 +173,8 @@ class JobHistory:
     @property
     def _open_remark(self) -> str | None:
         state = self.status.state
-        code = _last_exit_code(self.record.markers) if self.record.markers else None
+        last_exit = _last_exit(self.record.markers) if self.record.markers else None
+        code = None if last_exit is None else last_exit.code
         if code is not None and self.record.is_stage_out_pending:
             progress = f"; {self.record.stage_out_progress}" if self.record.stage_out_progress else ""
             return f"it ended with exit code {code}; its stage out runs, or waits to be started{progress}"
@@ -203,8 +210,8 @@ _UNCLEAR_REMARK = (
 _UNSENT_REMARK = "it was not submitted, and cannot run"
 
 
-def _last_exit_code(markers: Iterable[Marker]) -> int | None:
-    """Return the exit code of the last run; None if that run has left none."""
+def _last_exit(markers: Iterable[Marker]) -> Marker | None:
+    """Return the marker with the exit code of the last run; None if that run has left none."""
     exits = [marker for marker in markers if marker.kind == "exit"]
     last = max((marker.restart for marker in markers), default=0)
-    return next((marker.code for marker in exits if marker.restart == last), None)
+    return next((marker for marker in exits if marker.restart == last), None)
