@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from jpsi import JobState, Reason
+from jpsi_cli.jobs import explain
 from jpsi_cli.jobs.alike import differ, group_alike
 from stored_jobs import encoded_end, stored_job
 
@@ -57,6 +58,21 @@ def test_jobs_are_alike_if_their_last_lines_are(
     assert grouped(lines) == groups
 
 
+@pytest.mark.parametrize(
+    ("count", "more"),
+    [
+        (1, ""),
+        (2, " and 1 more like it: job-1"),
+        (4, " and 3 more like it: job-1, job-2, job-3"),
+        (6, " and 5 more like it: job-1, job-2, job-3 and 2 more"),
+    ],
+)
+def test_jobs_that_are_alike_are_named(count: int, more: str) -> None:
+    jobs = [stored_job(f"job-{it}") for it in range(count)]
+
+    assert explain.describe_others(jobs, {it.id: it.id for it in jobs}) == more
+
+
 def test_jobs_that_the_batch_system_ended_are_alike_whatever_they_wrote() -> None:
     assert grouped({"a": "no room", "b": "no such file"}, Reason.TIMEOUT) == [("ab", False)]
 
@@ -92,5 +108,5 @@ def test_jobs_whose_errors_cannot_be_read_may_differ(run: Run, tmp_path: Path) -
 
     explained = run("explain", "fit").stdout.decode()
 
-    assert f"==> {ids[0][:8]} (fit) and 1 more like it <==" in explained
+    assert f"==> {ids[0][:8]} (fit) and 1 more like it: {ids[1][:8]} <==" in explained
     assert f"may differ: jpsi logs --stderr --tail 3 {ids[1][:8]}\n" in explained

@@ -439,7 +439,7 @@ def test_several_jobs_are_explained(run: Run, submit: Callable[..., str]) -> Non
 
     assert [it for it in explained if it.startswith("==>")] == [
         f"==> {first[:8]} (one) <==",
-        f"==> {second[:8]} (two) and 1 more like it <==",
+        f"==> {second[:8]} (two) and 1 more like it: {again[:8]} <==",
     ]
     assert waited[0] == f"jpsi: job {first} (one): FAILED: the executable returned exit code 3"
 

@@ -234,7 +234,7 @@ def test_of_jobs_that_failed_alike_the_repetition_is_explained(run: Run) -> None
 
     explained = run("explain", "sim").stdout.decode()
 
-    assert explained.startswith(f"==> {again[:8]} (sim) and 1 more like it <==\n")
+    assert explained.startswith(f"==> {again[:8]} (sim) and 1 more like it: {first[:8]} <==\n")
     assert f"submit it again: jpsi resubmit {again}\n" in explained
     assert "repeated" not in explained
     assert f"- {again[:8]} has repeated it, and failed, too\n" in run("explain", first).stdout.decode()

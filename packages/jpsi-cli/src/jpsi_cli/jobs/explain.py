@@ -45,6 +45,8 @@ _LINES = 10
 _MOST_READ = 1000
 # How many jobs the command names that shows what others wrote.
 _MAX_NAMED = 4
+# How many jobs that are like the explained one are named.
+_MAX_ALIKE = 3
 
 
 def explain(*, jobs: Sequence[str], as_json: bool) -> int:
@@ -57,12 +59,27 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     repetitions = find_repetitions(stored) if failed else {}
     for group in groups:
         alike = _last_first(group, repetitions)
-        more = f" and {len(alike) - 1} more like it{index_list(alike[1:], ', ')}" if len(alike) > 1 else ""
+        more = describe_others(alike, ids)
         if not as_json and (len(groups) > 1 or more or alike[0].array_index is not None):
             messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{more} <==\n"))
         others = _name_others(alike, ids) if differ(alike, last_lines.of) else ""
         _explain(alike, repetitions, ids, others, as_json=as_json)
     return 0
+
+
+def describe_others(alike: Sequence[StoredJob], ids: Mapping[str, str]) -> str:
+    """Return how many jobs are like the first, and which; empty if none are.
+
+    Args:
+        alike: the jobs.
+        ids: the ids of jobs as shown.
+    """
+    others = alike[1:]
+    if not others:
+        return ""
+    more = f" and {len(others) - _MAX_ALIKE} more" if len(others) > _MAX_ALIKE else ""
+    names = f": {', '.join(ids[it.id] for it in others[:_MAX_ALIKE])}{more}"
+    return f" and {len(others)} more like it{index_list(others, ', ') or names}"
 
 
 def _last_first(alike: Sequence[StoredJob], repetitions: Mapping[str, StoredJob]) -> Sequence[StoredJob]:
