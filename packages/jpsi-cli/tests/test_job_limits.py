@@ -161,8 +161,23 @@ def test_what_has_no_effect_on_this_machine_is_named_once(run: Run, tmp_path: Pa
 
     done = run(*verb, "job.yaml")
 
-    named = "queue_name, slurm.constraint, slurm.nice and 1 more"
+    named = "queue_name, slurm.constraint, slurm.nice and pbs.p"
     assert done.returncode == 0
+    assert done.stderr.decode() == f"jpsi: warning: local is no batch system: {named} have no effect\n"
+
+
+@pytest.mark.parametrize(
+    ("count", "named"),
+    [
+        (6, "slurm.a1, slurm.a2, slurm.a3, slurm.a4, slurm.a5 and slurm.a6"),
+        (7, "slurm.a1, slurm.a2, slurm.a3, slurm.a4, slurm.a5 and 2 more"),
+    ],
+)
+def test_up_to_six_names_without_effect_are_listed(run: Run, count: int, named: str) -> None:
+    options = [word for it in range(1, count + 1) for word in ("--attribute", f"slurm.a{it}=1")]
+
+    done = run("run", *options, "--", "true")
+
     assert done.stderr.decode() == f"jpsi: warning: local is no batch system: {named} have no effect\n"
 
 

@@ -31,8 +31,8 @@ _FIELDS = {
     "memory": "resources.memory",
     "time": "attributes.duration",
 }
-# How many attributes are named.
-_MAX_NAMED = 3
+# Of how many attributes all are named.
+_MAX_NAMED = 6
 
 
 def require_fit(
@@ -133,7 +133,8 @@ def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.J
             names[translate_to_options(name).removeprefix("attributes.")] = None
     found = list(names)
     if len(found) > _MAX_NAMED:
-        found = [*found[:_MAX_NAMED], f"{len(found) - _MAX_NAMED} more"]
+        # the count takes the place of one
+        found = [*found[: _MAX_NAMED - 1], f"{len(found) - _MAX_NAMED + 1} more"]
     if found:
         *first, last = found
         which = f"{', '.join(first)} and {last} have" if first else f"{last} has"
