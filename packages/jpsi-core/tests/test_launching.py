@@ -54,6 +54,19 @@ stdout=$6; shift 7
 """
 
 
+@pytest.mark.parametrize("launcher", [None, "multiple"])
+def test_a_launcher_that_was_not_named_says_nothing_of_a_job_that_its_executor_refuses(
+    launcher: str | None,
+) -> None:
+    job = Job(JobSpec("true", resources=ResourceSpecV1(node_count=2), launcher=launcher))
+    with JobExecutor.get_instance("local") as executor, pytest.raises(jpsi.InvalidJobException) as refused:
+        executor.submit(job)
+
+    named = [] if launcher is None else ["the launcher multiple runs all processes on one node, but 2 nodes"]
+    expected = ["local is one machine, but the job needs 2 nodes", *named]
+    assert [it.partition(" are asked for")[0] for it in refused.value.problems] == expected
+
+
 @pytest.fixture(autouse=True)
 def plugins(plugin_directory: PluginDirectory) -> None:
     names = ("twice", "ranked", "missing", "silent", "chatty", "injecting", "text")

@@ -202,7 +202,8 @@ class Validation:
         current_key = None if has_staging(spec) else key
         current = cache.result(current_key, lambda: _CheckResult(self._engine.problems(spec)))
         found += [*result.problems, *current.problems]
-        if draft.launcher is not None:
+        # users do not know the launcher that a job would get which its executor refuses
+        if draft.launcher is not None and (spec.launcher is not None or not result.problems):
             found += chain.from_iterable(draft.launcher.hooks.check_spec(spec=spec))
         if found:
             # a problem that `check_spec` and the script's writer both report is listed once
