@@ -81,6 +81,11 @@ def test_all_problems_are_reported_together() -> None:
             {"command": ["a"], "placement": {"memory": 4}},
             "placement: memory 4 is a number of bytes, too few for any job: 4 GiB are 4294967296",
         ),
+        (
+            {"command": ["a"], "placement": {"memory": "4G"}},
+            "placement: memory must be a whole number of bytes, such as 4294967296, not '4G'",
+        ),
+        ({"command": ["a"], "placement": {"gpus": "4G"}}, "placement: gpus must be a whole number, not"),
         ({"command": ["a"], "placement": {"container": {}}}, "a request; write container_image"),
         ({"command": ["a"], "environment_setup": []}, "a request; name a container_image"),
         ({"command": ["a"], "reuse": "maybe"}, "prefer, never, only"),

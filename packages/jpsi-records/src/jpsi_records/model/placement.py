@@ -63,7 +63,8 @@ _TEXTS = ("executor", *JobAttributes.text_names(), "launcher")
 _MEMORY = ("memory", "memory_per_cpu", "memory_per_gpu")
 _CHECKS: FieldChecks = {
     **dict.fromkeys(_TEXTS, (is_text, "text")),
-    **dict.fromkeys((*_MEMORY, "gpus"), (is_whole, "a whole number")),
+    **dict.fromkeys(_MEMORY, (is_whole, f"a whole number of bytes, such as {4 << 30}")),
+    "gpus": (is_whole, "a whole number"),
     "duration": (lambda it: is_number(it) and it >= 0, "a number of seconds"),
     "custom_attributes": (lambda it: isinstance(it, Mapping), "a mapping"),
 }
