@@ -56,6 +56,19 @@ def test_only_what_did_not_complete_runs_again(failed: str, run: Run, log: Log) 
         "p\n",
         "jpsi: prepare completed in the run before, and wrote this there\n",
     )
+    assert run("logs", failed, "check") == (
+        0,
+        "",
+        "jpsi: check completed in the run before, and wrote nothing to standard output there\n",
+    )
+    assert run("logs", failed, "check", "prepare", "--stderr") == (
+        0,
+        "==> check <==\n==> prepare <==\n",
+        "".join(
+            f"jpsi: {it} completed in the run before, and wrote nothing to standard error there\n"
+            for it in ("check", "prepare")
+        ),
+    )
     records = {it["id"]: (it["reason"], it["job"]) for it in json.loads(run("status", "--json", failed)[1])}
     assert records["prepare"][0] == "completed_before"
     assert records["fit"][0] is None

@@ -53,13 +53,23 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
         job = jobs.get(part.job_id or "")
         if len(chosen) > 1:
             click.echo(f"==> {name} <==")
-        if job is not None and is_from_before([part]):
-            print_errors([f"{name} completed in the run before, and wrote this there"])
         if job is None:
             print_errors([f"{name} has written nothing: it is {part.state.value}"])
+        elif is_from_before([part]):
+            _print_earlier_log(name, job, is_stderr=is_stderr)
         else:
             _print_log(name, job, is_stderr=is_stderr, is_alone=len(chosen) == 1)
     return EXIT_DONE
+
+
+def _print_earlier_log(name: str, job: job_store.StoredJob, *, is_stderr: bool) -> None:
+    """Print the output of a task that completed in the run before, behind a message that says so."""
+    output = job.output("stderr" if is_stderr else "stdout")
+    first = output.read(0)
+    nothing = f"nothing to standard {'error' if is_stderr else 'output'}"
+    what = nothing if first is None or not first.data else "this"
+    print_errors([f"{name} completed in the run before, and wrote {what} there"])
+    _print_output(output)
 
 
 def _print_log(name: str, job: job_store.StoredJob, *, is_stderr: bool, is_alone: bool) -> None:
