@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import attrs
 import pytest
 
 from fake_dispatcher import spec
@@ -89,6 +90,29 @@ def test_a_long_command_is_cut_to_the_width_of_a_terminal(tmp_path: Path) -> Non
     assert whole.endswith("x" * 200)
     assert (len(cut), cut[-1]) == (120, "…")
     assert least.endswith("  sh -c xxxxx…")
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (160, "REQUEST STATE PRIORITY OWNER EXECUTION RESULT COMMAND"),
+        (120, "REQUEST STATE PRIORITY OWNER RESULT COMMAND"),
+        (100, "REQUEST STATE RESULT COMMAND"),
+        (80, "REQUEST STATE RESULT COMMAND"),
+    ],
+)
+def test_requests_fit_the_width_of_a_terminal(tmp_path: Path, width: int, headings: str) -> None:
+    with Records(tmp_path / "records") as records:
+        request = attrs.evolve(records.submit(spec("sh", "-c", "x" * 200)), owner="ada")
+        execution = records.execution(str(request.execution))
+        ended = attrs.evolve(execution, state=ExecutionState.COMPLETE, exit_code=0)
+
+    lines = formatting.requests([request], {ended.id: ended}, {request.id}, width).splitlines()
+
+    assert lines[0].split() == headings.split()
+    assert all(len(it) <= width for it in lines)
+    assert lines[1].startswith(f"{request.id}  ")
+    assert "  computed: comp" in lines[1]
 
 
 def test_the_output_of_an_old_request_is_shown(run: Run, tmp_path: Path) -> None:

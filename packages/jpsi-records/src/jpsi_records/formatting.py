@@ -22,8 +22,10 @@ _KEYS = {"spec": "request_spec"}
 _GAP = "  "
 # How many near misses are shown that are equally close.
 _MOST_CLOSEST = 3
-# The least width to which a command is shortened.
-_SHORTEST_COMMAND = 12
+# The least widths to which a result and a command are shortened.
+_SHORTEST_RESULT, _SHORTEST_COMMAND = 16, 12
+# The columns of requests that are left out if there is no room, the first one first.
+_LEFT_OUT_FIRST = ("EXECUTION", "OWNER", "PRIORITY")
 
 
 def as_json(value: Any) -> str:  # noqa: ANN401  records, or lists of them
@@ -232,17 +234,36 @@ def requests(
 ) -> str:
     """Return a table of requests, with their executions, which those in `computed` have caused.
 
-    Commands that are wider than the rest of a terminal with this width are cut; without it nothing is.
+    If it is wider than a terminal with this width, columns are left out, and results and commands are cut.
+    Without a width nothing is.
     """
     rows: list[tuple[str, ...]] = [
         ("REQUEST", "STATE", "PRIORITY", "OWNER", "EXECUTION", "RESULT", "COMMAND")
     ]
     rows += (_request_row(it, executions.get(it.execution or ""), computed) for it in found)
-    if width is not None:
-        others = sum(max(map(len, column)) + len(_GAP) for column in list(zip(*rows, strict=True))[:-1])
-        size = max(_SHORTEST_COMMAND, width - others)
-        rows = [(*row, it if len(it) <= size else f"{it[: size - 1]}…") for *row, it in rows]
-    return table(rows)
+    return table(rows if width is None else _fit(rows, width))
+
+
+def _fit(rows: Sequence[tuple[str, ...]], width: int) -> list[tuple[str, ...]]:
+    """Return the rows of requests with the columns that fit a terminal of this width, some of them cut."""
+    columns = {column[0]: column for column in zip(*rows, strict=True)}
+    sizes = {name: max(map(len, column)) + len(_GAP) for name, column in columns.items()}
+    # no gap follows the last column
+    room = width - _SHORTEST_COMMAND
+    del sizes["COMMAND"]
+    for name in _LEFT_OUT_FIRST:
+        if sum(sizes.values()) > room:
+            del columns[name], sizes[name]
+    result = max(_SHORTEST_RESULT, sizes["RESULT"] - len(_GAP) - max(0, sum(sizes.values()) - room))
+    columns["RESULT"] = tuple(_cut(it, result) for it in columns["RESULT"])
+    sizes["RESULT"] = max(map(len, columns["RESULT"])) + len(_GAP)
+    command = max(_SHORTEST_COMMAND, width - sum(sizes.values()))
+    columns["COMMAND"] = tuple(_cut(it, command) for it in columns["COMMAND"])
+    return list(zip(*columns.values(), strict=True))
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 1]}…"
 
 
 def _request_row(
