@@ -1,4 +1,4 @@
-"""Runs `jpsi` in forks of a process that has imported it: imports take most of the time of a command.
+"""Runs `jpsi`, or a program, in forks of a process that has imported it: imports take most of the time.
 
 A fork has the arguments, directory, variables, umask and streams of a command, and ends as a new process.
 It imports the modules of its command itself: only those that every command needs, and libraries, are ahead.
@@ -22,6 +22,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 # Python reads them once, when it begins.
@@ -59,26 +60,48 @@ def run_jpsi(
     Raises:
         TimeoutExpired: it had to be killed.
     """
-    words = [os.fsdecode(it) for it in arguments]
-    variables = dict(os.environ if env is None else env)
-    request = {"arguments": words, "directory": str(cwd), "variables": variables, "umask": _umask()}
+    words = ["-m", "jpsi_cli", *map(os.fsdecode, arguments)]
+    return _run(words, cwd, os.environ if env is None else env, input, timeout)
+
+
+def run_program(text: str, *arguments: str | Path, timeout: float = 100) -> subprocess.CompletedProcess[str]:
+    """Run a program in Python, as `python -c` does, in this directory with these variables.
+
+    Args:
+        text: the program.
+        arguments: of the program.
+        timeout: the seconds after which it is killed.
+
+    Raises:
+        TimeoutExpired: it had to be killed.
+    """
+    done = _run(["-c", text, *map(str, arguments)], Path.cwd(), os.environ, b"", timeout)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _run(
+    words: Sequence[str], cwd: Path, env: Mapping[str, str], text: bytes, timeout: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Run Python with these arguments; `text` is its standard input."""
+    variables = dict(env)
+    request = {"words": words, "directory": str(cwd), "variables": variables, "umask": _umask()}
     message = json.dumps(request).encode()
     server, its_variables = _server()
+    command = [sys.executable, *words]
     if _of_interpreter(variables) != its_variables or len(message) > _MAX_BYTES:
-        command = [sys.executable, "-m", "jpsi_cli", *words]
         return subprocess.run(
-            command, check=False, capture_output=True, cwd=cwd, env=variables, input=input, timeout=timeout
+            command, check=False, capture_output=True, cwd=cwd, env=variables, input=text, timeout=timeout
         )
     with tempfile.TemporaryFile() as stdin:
-        stdin.write(input)
+        stdin.write(text)
         stdin.seek(0)
         pipes = [os.pipe() for _ in range(3)]
         socket.send_fds(server, [message], [stdin.fileno(), *(writing for _, writing in pipes)])
     for _, writing in pipes:
         os.close(writing)
-    out, err, report = _read_all([reading for reading, _ in pipes], timeout, words)
+    out, err, report = _read_all([reading for reading, _ in pipes], timeout, command)
     _pid, code = report.split()
-    return subprocess.CompletedProcess(["jpsi", *words], int(code), out, err)
+    return subprocess.CompletedProcess(command, int(code), out, err)
 
 
 def _umask() -> int:
@@ -99,7 +122,7 @@ def _of_interpreter(variables: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in variables.items() if name.startswith(_AT_START)}
 
 
-def _read_all(ends: Sequence[int], timeout: float, words: Sequence[str]) -> list[bytes]:
+def _read_all(ends: Sequence[int], timeout: float, command: Sequence[str]) -> list[bytes]:
     """Read pipes to their ends, the last of which tells the id of the process first; close them."""
     found = dict.fromkeys(ends, b"")
     deadline = time.monotonic() + timeout
@@ -111,7 +134,7 @@ def _read_all(ends: Sequence[int], timeout: float, words: Sequence[str]) -> list
             while selector.get_map():
                 ready = selector.select(max(0, deadline - time.monotonic()))
                 if not ready:
-                    raise subprocess.TimeoutExpired(["jpsi", *words], timeout)  # noqa: TRY301  it is killed
+                    raise subprocess.TimeoutExpired(command, timeout)  # noqa: TRY301  it is killed
                 for key, _ in ready:
                     if not (data := os.read(key.fd, 65536)):
                         selector.unregister(key.fd)
@@ -145,8 +168,8 @@ def _server() -> tuple[socket.socket, dict[str, str]]:
     return ours, _of_interpreter(os.environ)
 
 
-def _serve(requests: socket.socket) -> None:
-    """Fork for each request; return in the fork, which is to run the command, and exit with the client."""
+def _serve(requests: socket.socket) -> Sequence[str]:
+    """Fork for each request; return its words in the fork, which is to run them; exit with the client."""
     while True:
         message, ends, *_ = socket.recv_fds(requests, _MAX_BYTES, 4)
         if not message:
@@ -157,8 +180,9 @@ def _serve(requests: socket.socket) -> None:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             if command := os.fork():
                 _report(command, ends)
-            _become(json.loads(message), ends)
-            return
+            request = json.loads(message)
+            _become(request, ends)
+            return list(request["words"])
         for it in ends:
             os.close(it)
 
@@ -177,7 +201,7 @@ def _report(command: int, ends: Sequence[int]) -> NoReturn:
 
 
 def _become(request: Mapping[str, Any], ends: Sequence[int]) -> None:
-    """Take the streams, the directory, the variables and the arguments of a request."""
+    """Take the streams, the directory and the variables of a request."""
     for stream, end in enumerate(ends[:3]):
         os.dup2(end, stream)
     for it in ends:
@@ -187,7 +211,21 @@ def _become(request: Mapping[str, Any], ends: Sequence[int]) -> None:
     os.environ.update(request["variables"])
     os.umask(request["umask"])
     time.tzset()
-    sys.argv[:] = ["jpsi", *request["arguments"]]
+
+
+def _run_words(words: Sequence[str]) -> None:
+    """Run a program that follows -c, or else `jpsi`, whose module follows -m."""
+    option, text, *arguments = words
+    if option == "-c":
+        sys.argv[:] = [option, *arguments]
+        # a module as `__main__` of a new process: what it pickles or imports of itself is its own
+        sys.modules["__main__"] = program = ModuleType("__main__")
+        exec(compile(text, "<string>", "exec"), vars(program))
+    else:
+        from jpsi_cli.main import main  # noqa: PLC0415
+
+        sys.argv[:] = ["jpsi", *arguments]
+        main()
 
 
 if __name__ == "__main__":
@@ -198,7 +236,4 @@ if __name__ == "__main__":
             importlib.import_module(name)
     # its forks wait for theirs, and it for none
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    _serve(socket.socket(fileno=int(sys.argv[1])))
-    from jpsi_cli.main import main
-
-    main()
+    _run_words(_serve(socket.socket(fileno=int(sys.argv[1]))))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from conftest import COMMAND
-from forked_jpsi import run_jpsi
+from forked_jpsi import run_jpsi, run_program
 
 COMMANDS = [
     (["--version"], b""),
@@ -46,6 +47,22 @@ def test_a_fork_has_the_variables_and_the_directory_of_its_call(
 
     assert json.loads(first.stdout) == [str(tmp_path / "in it"), "1"]
     assert json.loads(second.stdout) == [str(tmp_path), None]
+
+
+PROGRAMS = {
+    "arguments": "import sys; print(sys.argv, __name__); sys.exit(3)",
+    "a failure": "import sys\nraise ValueError(sys.argv[1])",
+    "a kill": "import os, signal; print('half', flush=True); os.kill(os.getpid(), signal.SIGKILL)",
+}
+
+
+@pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
+def test_a_program_ends_in_a_fork_as_a_new_one_does(text: str) -> None:
+    new = subprocess.run([sys.executable, "-c", text, "a b"], check=False, capture_output=True, text=True)
+    forked = run_program(text, "a b")
+
+    last = [it.stderr.splitlines()[-1:] for it in (new, forked)]
+    assert (forked.returncode, forked.stdout, last[1]) == (new.returncode, new.stdout, last[0])
 
 
 def test_a_fork_waits_for_its_output_alone(environment: dict[str, str], tmp_path: Path) -> None:

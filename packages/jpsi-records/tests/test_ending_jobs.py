@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 
 import jpsi
 from fake_dispatcher import spec
+from forked_jpsi import run_program
 from jpsi_records.commands import cancellation
 from jpsi_records.commands.command import COMMANDS
 from jpsi_records.dispatch import dispatcher as dispatcher_module
@@ -272,8 +272,7 @@ print(count)
 
 def ending(records: Records, request: Request, instant: int) -> subprocess.CompletedProcess[str]:
     """Run the script that cancels a request, which is killed at an instant; 0 is never."""
-    command = [sys.executable, "-c", ENDING, str(records.directory), request.id, str(instant)]
-    return subprocess.run(command, check=False, timeout=100, stdout=subprocess.PIPE, text=True)
+    return run_program(ENDING, records.directory, request.id, str(instant))
 
 
 def test_the_kills_are_tried_at_each_instant(records: Records, left: Request) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from fake_dispatcher import spec
+from forked_jpsi import run_program
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
@@ -39,9 +38,8 @@ def test_an_execution_runs_once_whenever_its_dispatcher_is_killed(
         scripts = [f"echo {number} >>{tmp_path}/runs" for number in range(EXECUTIONS)]
         specs = [spec("sh", "-c", script, mounts=mounts) for script in scripts]
         requests = [records.submit(it) for it in specs]
-        command = [sys.executable, "-c", DISPATCHING, str(tmp_path / "records"), url, str(instant)]
-        killed = subprocess.run(command, check=False, timeout=100)
-        assert killed.returncode == -signal.SIGKILL
+        killed = run_program(DISPATCHING, tmp_path / "records", url, str(instant))
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
 
         # its leases have expired
         with Records(
