@@ -166,7 +166,7 @@ def tests(session: nox.Session) -> None:
     """Run the tests and doctests of all packages; arguments are packages, paths and pytest's options.
 
     All packages are in one environment, and one pytest runs all tests: while some of them wait, others
-    compute. `lint` checks that each package requires what it imports.
+    compute. A test of jpsi-core compares what each package imports with what it requires.
     """
     paths = [path for argument in session.posargs for path in _paths(argument)]
     options = [argument for argument in session.posargs if not _paths(argument)]
