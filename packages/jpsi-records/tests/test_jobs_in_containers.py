@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fake_engines import InstallEngine, container_spec
+from jpsi_engine import job_store
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.jobs.containers import ENGINES
 from jpsi_records.records.records import Records
@@ -53,6 +54,9 @@ def test_a_job_runs_in_a_container(records: Records, on_path: InstallEngine, eng
     assert (ended.exit_code, stdout) == (0, "1, ${HOME}  /.jpsi/progress /.jpsi/inbox\nread"), ended
     output = records.blobs.manifest(ended.output or "")
     assert records.blobs.path(output["a"].digest).read_text() == "words"
+    # `jpsi explain` recognises the job by it
+    (job,) = job_store.jobs()
+    assert (job.spec.environment or {})["JPSI_EXECUTION"] == execution
 
 
 def test_a_missing_container_engine_is_reported(records: Records, on_path: InstallEngine) -> None:

@@ -155,7 +155,11 @@ def _container_command(
         # Escaped: J/PSI must not expand variables of the host in the command of the container.
         "arguments": [escape(it) for it in arguments],
         "directory": files.root,
-        "environment": {name: escape(it) for name, it in command.environment.items()},
+        # by this variable, jpsi recognises the job of a request
+        "environment": {
+            EXECUTION: execution.id,
+            **{name: escape(it) for name, it in command.environment.items()},
+        },
     }
 
 
