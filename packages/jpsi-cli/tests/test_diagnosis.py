@@ -115,6 +115,63 @@ def test_the_job_of_a_group_leads_to_the_output_of_its_tasks() -> None:
     assert "jpsi workflow logs --stderr FILE TASK shows what it wrote" in advice
 
 
+TASK = attrs.evolve(SPEC, environment={"JPSI_TASK": "fit", "JPSI_REPLICA": "1", "JPSI_REPLICAS": "1"})
+REQUEST = attrs.evolve(SPEC, environment={"JPSI_EXECUTION": "01a22923"})
+OWNED = {
+    "time of a task": (
+        TASK,
+        Reason.TIMEOUT,
+        "give it more time than 10m0s in FILE, the document of its workflow: jpsi workflow run --failed FILE",
+    ),
+    "memory of a task": (
+        TASK,
+        Reason.OUT_OF_MEMORY,
+        "give it more memory than 4G in FILE, the document of its workflow: jpsi workflow run --failed FILE",
+    ),
+    "node of a task": (
+        TASK,
+        Reason.NODE_FAIL,
+        (
+            "the job is not to blame, run it again: jpsi workflow run --failed FILE, the document of its "
+            "workflow"
+        ),
+    ),
+    "time of a request": (
+        REQUEST,
+        Reason.TIMEOUT,
+        (
+            "give it more time than 10m0s: jpsi request run --time TIME FILE, the document of its request; "
+            "or have it save its state and resume"
+        ),
+    ),
+    "setup of a request": (
+        REQUEST,
+        Reason.SETUP,
+        ("fix what the message names, and run it again: jpsi request run FILE, the document of its request"),
+    ),
+}
+
+
+@pytest.mark.parametrize("repeated", ["", "7b3 has repeated it, and completed"], ids=["", "repeated"])
+@pytest.mark.parametrize(("spec", "reason", "advice"), OWNED.values(), ids=OWNED)
+def test_jobs_of_workflows_and_requests_are_repeated_by_these(
+    spec: JobSpec, reason: Reason, advice: str, repeated: str
+) -> None:
+    facts = JobFacts(status=failed(reason), spec=spec, repeated=repeated, is_repeated=bool(repeated))
+
+    diagnosis = diagnose(facts)
+
+    assert diagnosis.advice[0] == advice
+    assert not any("resubmit" in it for it in diagnosis.advice)
+
+
+def test_a_task_that_was_not_submitted_is_submitted_by_its_workflow() -> None:
+    facts = JobFacts(status=JobStatus(JobState.NEW), spec=TASK)
+
+    (advice,) = diagnose(facts).advice
+    assert advice.endswith("jpsi cancel JOB; then run it again: jpsi workflow run --failed FILE")
+
+
 @pytest.mark.parametrize(("status", "errors", "advice"), ENDS.values(), ids=ENDS)
 def test_an_end_comes_with_advice(status: JobStatus, errors: list[str], advice: str) -> None:
     diagnosis = diagnose(JobFacts(status=status, spec=SPEC, errors=errors))

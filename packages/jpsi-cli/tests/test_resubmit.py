@@ -8,7 +8,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -378,6 +378,47 @@ def test_a_job_that_was_never_submitted_is_submitted_again(run: Run) -> None:
         f"jpsi: nothing to submit: what failed was submitted again before, as {last}\n"
     )
     assert len({job.id, again, last}) == 3
+
+
+_TASK = ("--env", "JPSI_TASK=fit", "--env", "JPSI_REPLICAS=1")
+_EXECUTION = ("--env", "JPSI_EXECUTION=01a22923")
+
+
+@pytest.mark.parametrize(
+    ("options", "owner", "again"),
+    [
+        (_TASK, "workflow", "jpsi workflow run --failed FILE"),
+        (_EXECUTION, "request", "jpsi request run FILE"),
+    ],
+    ids=["workflow", "request"],
+)
+def test_the_job_of_a_workflow_or_request_is_repeated_with_a_warning(
+    run: Run, options: Sequence[str], owner: str, again: str
+) -> None:
+    job = printed(run("submit", *options, "--", "false"))
+    run("wait", job)
+
+    result = run("resubmit", job)
+
+    assert result.stderr.decode() == (
+        f"jpsi: warning: job {job} is that of a {owner}, which takes no notice of the new one; "
+        f"to run it again there: {again}\n"
+    )
+    assert run("wait", result.stdout.decode().strip()).returncode == 1
+
+
+def test_the_job_of_a_request_whose_files_were_removed_is_not_repeated(run: Run, tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    job = printed(run("submit", *_EXECUTION, "--dir", str(root), "--", "false"))
+    run("wait", job)
+    root.rmdir()
+
+    result = run("resubmit", job)
+
+    assert (result.returncode, result.stdout) == (2, b"")
+    why = "is that of a request, and its directory was removed when it had ended"
+    assert result.stderr.decode() == f"jpsi: job {job} {why}: jpsi request run FILE\n"
 
 
 @pytest.mark.usefixtures("_home")

@@ -19,6 +19,7 @@ from jpsi_engine import describe_never
 
 from ..interpreters import describe_missing_interpreter
 from ..output import HELD_ADVICE, format_size
+from ..stored_jobs import Owner, find_owner
 from .job_table import format_age
 
 
@@ -179,7 +180,13 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
             yield f"have jpsi look for it: jpsi wait {facts.job}"
         elif not facts.is_deferred:
             end = f"end it, so that its program does not submit it either: jpsi cancel {facts.job}"
-            yield f"{end}; then submit it again: jpsi resubmit {facts.job}"
+            owner = find_owner(facts.spec)
+            again = (
+                f"submit it again: jpsi resubmit {facts.job}"
+                if owner is None
+                else f"run it again: {owner.value}"
+            )
+            yield f"{end}; then {again}"
     elif facts.is_missing:
         yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
     elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
@@ -269,6 +276,19 @@ _REASONS = {
     jpsi.Reason.LOST: "its node may have crashed, or not see the work directory: see jpsi logs {job}",
     jpsi.Reason.ATTACH_UNVERIFIED: "check the native id and the executor (-x)",
 }
+_RUN_AGAIN = "{run}, the document of its {owner}"
+# Instead of those, for jobs of workflows and requests, which take no notice of what repeats a job.
+_OWNED_REASONS = {
+    jpsi.Reason.TIMEOUT: "give it more time{time} in FILE, the document of its {owner}: {run}",
+    jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory} in FILE, the document of its {owner}: {run}",
+    jpsi.Reason.SETUP: f"fix what the message names, and run it again: {_RUN_AGAIN}",
+    jpsi.Reason.NODE_FAIL: f"the job is not to blame, run it again: {_RUN_AGAIN}",
+    jpsi.Reason.PREEMPTED: "name a queue without preemption in FILE, the document of its {owner}: {run}",
+}
+_REQUEST_TIMEOUT = (
+    "give it more time{time}: jpsi request run --time TIME FILE, the document of its request; "
+    "or have it save its state and resume"
+)
 _CODES = {
     126: "a program in it cannot be executed: chmod +x, or it was built for another kind of machine",
     127: "a program in it was not found: check its path, or load its module in --pre-launch",
@@ -292,8 +312,12 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
     memory = getattr(resources, "memory", None)
     duration = attributes.duration
+    owner = find_owner(facts.spec)
     requested = {
         "job": facts.job,
+        "repeated": facts.repeated,
+        "owner": "" if owner is None else owner.noun,
+        "run": "" if owner is None else owner.value,
         "again": facts.again or facts.job,
         "memory": "" if memory is None else f" than {format_size(memory)}",
         "time": "" if not duration else f" than {format_age(duration)}",
@@ -318,11 +342,18 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         program = facts.spec.executable or ""
         if status.reason is jpsi.Reason.EXECUTABLE and len(program.split()) > 1:
             yield f"if that is a line of shell: sh -c {word(program)}"
-        advice = _REASONS[status.reason]
-        has_repetition = facts.is_repeated and _REPEAT in advice
-        yield _advise_path(facts) or (facts.repeated if has_repetition else advice.format(**requested))
+        yield _advise_path(facts) or _advise_repetition(facts, status.reason).format(**requested)
         if status.reason is jpsi.Reason.DEPENDENCY:
             yield from facts.dependencies
+
+
+def _advise_repetition(facts: JobFacts, reason: jpsi.Reason) -> str:
+    """Return the advice about a reason, a format; or what has become of the repetition that it advises."""
+    owner, advice = find_owner(facts.spec), _REASONS[reason]
+    if owner is not None and reason in _OWNED_REASONS:
+        is_longer = owner is Owner.REQUEST and reason is jpsi.Reason.TIMEOUT
+        return _REQUEST_TIMEOUT if is_longer else _OWNED_REASONS[reason]
+    return "{repeated}" if facts.is_repeated and _REPEAT in advice else advice
 
 
 def _advise_path(facts: JobFacts) -> str:

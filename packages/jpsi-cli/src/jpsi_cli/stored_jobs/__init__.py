@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .deferred import *
     from .dependencies import *
     from .output_files import *
+    from .owner import *
     from .recall import *
     from .repeated import *
     from .retries import *
@@ -36,6 +37,7 @@ else:
                 "describe_vain_waits naming_ended read_dependencies sort_dependencies"
             ),
             ".output_files": "Stream named_path was_not_opened",
+            ".owner": "Owner find_owner",
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures settle_ends"

@@ -15,9 +15,11 @@ from jpsi_engine.job_store import Origin, StoredJob
 from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import (
+    Owner,
     dependency_words,
     describe_predecessors,
     describe_unmet,
+    find_owner,
     find_repetitions,
     has_failed,
     job_with_index,
@@ -83,6 +85,7 @@ def _repeat(
         executors[origin] = origin.open()
         new |= _make_jobs(executors[origin], originals, specs, is_split=len(plan) > 1)
     _report_predecessors(selected, notes)
+    _report_owners(selected)
     with contextlib.ExitStack() as stack:
         for executor in executors.values():
             staging_progress.show(stack.enter_context(executor))
@@ -227,6 +230,18 @@ def _report_predecessors(jobs: Sequence[StoredJob], notes: Mapping[str, str]) ->
         messages.error(f"{_are(found)} repeated, too; {notes[found[0].id]}")
 
 
+def _report_owners(jobs: Sequence[StoredJob]) -> None:
+    """Warn of jobs of workflows and requests, which take no notice of the new ones."""
+    owners = [find_owner(job.spec) for job in jobs]
+    for owner in Owner:
+        found = [job for job, of in zip(jobs, owners, strict=True) if of is owner]
+        if found:
+            is_one = len(found) == 1
+            whose = f"{_are(found)} {'that' if is_one else 'those'} of a {owner.noun}"
+            what = f"which takes no notice of the new {'one' if is_one else 'ones'}"
+            messages.warning(f"{whose}, {what}; to run it again there: {owner.value}")
+
+
 def _select_last(selected: Sequence[StoredJob]) -> Sequence[StoredJob]:
     """Return the jobs without those that others of them repeat, so that a name means one new job for each."""
     superseded = {job.repeats for job in selected if not was_not_submitted(job)}
@@ -302,6 +317,9 @@ def _problem(job: StoredJob) -> str:
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
     if job.damage and job.spec.executable is None:
         return f"{job_with_index(job)} cannot be repeated: {job.remark}"
+    if find_owner(job.spec) is Owner.REQUEST and not job.origin.is_remote and not job.directory.is_dir():
+        why = "is that of a request, and its directory was removed when it had ended"
+        return f"{job_with_index(job)} {why}: {Owner.REQUEST.value}"
     return ""
 
 
