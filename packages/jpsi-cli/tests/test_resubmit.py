@@ -536,6 +536,22 @@ def test_options_override_the_request_and_the_directory_stays(run: Run, tmp_path
     assert run("logs", again).stdout.decode() == f"{tmp_path}\n"
 
 
+def test_the_directory_of_the_old_job_is_made_again(run: Run, tmp_path: Path) -> None:
+    place = tmp_path / "gone"
+    place.mkdir()
+    job = printed(run("submit", "--dir", str(place), "--", "pwd"))
+    run("wait", job)
+    place.rmdir()
+
+    refused = run("resubmit", job)
+    assert refused.returncode == 2
+    assert b"make it, or use --create-dir" in refused.stderr
+    again = printed(run("resubmit", "--create-dir", job))
+
+    assert run("wait", again).returncode == 0
+    assert run("logs", again).stdout.decode() == f"{place}\n"
+
+
 def awaited(run: Run, job: str) -> list[tuple[str, str]]:
     """Return the native ids of the jobs that a job waits for, and how these must end."""
     return re.findall(r"- job: '(\S+)'\n +kind: (\w+)", run("show", "--document", job).stdout.decode())

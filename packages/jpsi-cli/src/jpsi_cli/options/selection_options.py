@@ -115,6 +115,7 @@ RESUBMIT_PARAMETERS = (
         "--failed only_failed",
         "Submit only the jobs that have failed or were cancelled, and that were not resubmitted before.",
     ),
+    *(it for it in RUN_PARAMETERS if it.name == "create_dir"),
     *(it for it in RUN_PARAMETERS if getattr(it, "group", "") in {"Resources", "Batch system"}),
     _JSON_LINES,
     *REFUSED_OPTIONS,
