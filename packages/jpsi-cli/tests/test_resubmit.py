@@ -132,6 +132,15 @@ def test_a_script_knows_its_array_in_each_repetition(slurm: Run, tmp_path: Path,
     assert slurm("logs", job).stdout.decode().splitlines() == texts[2:]
 
 
+@pytest.mark.parametrize(
+    ("option", "count"), [("--no-inherit-env", 0), ("--env=A=", 1)], ids=["inherits nothing", "inherits"]
+)
+def test_a_job_in_no_array_finds_its_own_id_as_that_of_the_array(slurm: Run, option: str, count: int) -> None:
+    shown = printed(slurm("run", option, "--env", "JPSI_ARRAY_INDEX=3", "--", "/usr/bin/env"))
+
+    assert shown.splitlines().count("SLURM_ARRAY_JOB_ID=1") == shown.count("SLURM_ARRAY_JOB_ID") == count
+
+
 @pytest.mark.parametrize("is_array", [False, True], ids=["a job", "elements"])
 def test_what_the_batch_system_itself_has_ended_has_failed(
     slurm: Run, fake: FakeScheduler, is_array: bool

@@ -56,7 +56,8 @@ class Arrays:
     #: The largest number of elements of an array.
     largest: int
     #: The variable from which a running element reads the native id of its array, in any spelling that all
-    #: elements share. Several names are separated by blanks: the first that is set counts.
+    #: elements share. Several names are separated by blanks: the first that is set counts. A job with an
+    #: index of its user that is no element has its own id in it.
     id_variable: str
     #: The variable from which a running element reads its index. A job with an index of its user has that in
     #: it, too.

@@ -18,7 +18,7 @@ from typing import Any
 
 import attrs
 
-from jpsi.plugin import Arrays, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
+from jpsi.plugin import Arrays, Capabilities, Dependency, JobSpec, JpsiError, SubmitContext, SubmitException
 from jpsi.plugin.engine import (
     EngineSetup,
     Preview,
@@ -523,7 +523,9 @@ class SubmissionPipeline:
         staged = plan(spec)
         if remote_staging is not None:
             staged = self._plan_transfers(remote_staging, submission).runner
-        own = _own_array_variables(spec, self._backend.capabilities.arrays)
+        own = _own_array_variables(
+            spec, self._backend.capabilities, is_element=isinstance(frame, ElementFrame)
+        )
         spec = attrs.evolve(spec, environment={**own, **(spec.environment or {})}) if own else spec
         return Run(
             job_id=job_id,
@@ -545,21 +547,36 @@ class SubmissionPipeline:
         )
 
 
-def _own_array_variables(spec: JobSpec, arrays: Arrays | None) -> dict[str, str]:
+def _own_array_variables(spec: JobSpec, offered: Capabilities, *, is_element: bool) -> dict[str, str]:
     """Return the variables of the batch system by which a job knows its place in the array of its user.
 
     A program that reads `SLURM_ARRAY_TASK_ID`, say, finds its index there, also in a job that repeats an
-    element. A variable that the spec sets is kept, and so is one that commands inside of the job read.
+    element; that job's own id is then that of its array. A variable that the spec sets is kept, and so is one
+    that commands inside of the job read.
     """
-    environment = spec.environment or {}
+    arrays, environment = offered.arrays, spec.environment or {}
     index = array_index(environment)
     if index is None or arrays is None or (arrays.reads_index and process_count(spec.resources) > 1):
         return {}
     numbers = {name: environment.get(it) for name, it in arrays.range_variables}
+    # a job that inherits nothing knows no id
+    has_own_id = spec.inherit_environment and not is_element
     return {
+        **(_array_id_variables(offered.id_variable, arrays.id_variable) if has_own_id else {}),
         **dict.fromkeys(arrays.index_variable.split(), str(index)),
         **{name: it for name, it in numbers.items() if it is not None},
     }
+
+
+def _array_id_variables(own: str, of_array: str) -> dict[str, str]:
+    """Return the variables with the id of an array for a job that is in none, with references to its own id.
+
+    Args:
+        own: the variables with the id of a job, separated by blanks.
+        of_array: those with the id of an element's array.
+    """
+    names = own.split()
+    return {it: f"${{{names[0]}}}" for it in of_array.split() if names and it not in names}
 
 
 def _discard(locks: Mapping[JobIntent, int]) -> None:

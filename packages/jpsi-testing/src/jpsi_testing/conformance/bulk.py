@@ -190,6 +190,29 @@ class BulkTests(ManyTests, HookTests):
             "43\n",
         ]
 
+    def test_a_job_that_repeats_an_element_alone_has_an_id_of_its_array(
+        self, executor: JobExecutor, offered: Capabilities | None, tmp_path: Path
+    ) -> None:
+        """It is its own native id, in the variable in which elements have that of their array."""
+        if offered is None or offered.arrays is None:
+            pytest.skip("it has no arrays")
+        names = offered.id_variable, offered.arrays.id_variable
+        if names[0] == names[1] or any(len(it.split()) != 1 for it in names):
+            pytest.skip("no variable has the id of an array alone")
+
+        def job(index: int, name: str) -> Job:
+            environment = {"JPSI_ARRAY_INDEX": str(index)}
+            return Job(shell('printenv "$@"', *names, environment=environment, stdout_path=tmp_path / name))
+
+        jobs = [job(40, "first"), job(43, "second"), job(43, "again")]
+        executor.submit_many(jobs[:2])
+        executor.submit(jobs[2])
+
+        assert self.ends(jobs) == [0, 0, 0]
+        first, second, again = ((tmp_path / it).read_text().split() for it in ("first", "second", "again"))
+        assert first[1] == second[1]
+        assert again[0] == again[1] != first[1]
+
     def test_a_job_sees_how_the_array_of_its_user_is_numbered(
         self, executor: JobExecutor, offered: Capabilities | None, tmp_path: Path
     ) -> None:
