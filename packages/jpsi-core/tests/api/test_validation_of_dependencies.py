@@ -69,7 +69,9 @@ def test_all_problems_are_reported_at_once() -> None:
 def test_local_offers_no_dependencies() -> None:
     job = Job(waiting("7"))
 
-    with pytest.raises(jpsi.InvalidJobException, match=r"no dependencies; call wait\(\) of that job first$"):
+    with pytest.raises(
+        jpsi.InvalidJobException, match=r"no dependencies; leave it out, and call wait\(\) of that job first$"
+    ):
         JobExecutor("local").submit(job)
 
     assert job.status.state is JobState.NEW

@@ -359,7 +359,7 @@ def _problem(
     if dependency.kind not in offered:
         others = " and ".join(sorted(kind.value for kind in offered))
         missing = f"dependency of the kind {dependency.kind.value}, only {others}"
-        none = "dependencies; call wait() of that job first"
+        none = "dependencies; leave it out, and call wait() of that job first"
         return f"attributes.after: this executor has no {missing if others else none}"
     if not isinstance(job, Job):
         return None
