@@ -165,6 +165,28 @@ def test_jobs_of_workflows_and_requests_are_repeated_by_these(
     assert not any("resubmit" in it for it in diagnosis.advice)
 
 
+@pytest.mark.parametrize(
+    ("spec", "directory"),
+    [(SPEC, "--dir"), (TASK, "the `cwd` of its workflow"), (REQUEST, "the `cwd` of its request")],
+    ids=["job", "task", "request"],
+)
+def test_paths_are_relative_to_the_directory_that_the_user_can_set(spec: JobSpec, directory: str) -> None:
+    errors = ["cat: conf.txt: No such file or directory"]
+    facts = JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=spec, errors=errors)
+    program = attrs.evolve(
+        facts,
+        spec=attrs.evolve(spec, executable="./a"),
+        status=failed(Reason.EXECUTABLE, 127, "was not found"),
+        errors=(),
+        directory=Path("/home/me"),
+    )
+
+    assert diagnose(facts).advice[0] == (
+        f"conf.txt does not exist on the node: paths are relative to {directory}"
+    )
+    assert diagnose(program).advice == [f"there is no ./a in /home/me: check the path, and {directory}"]
+
+
 def test_a_task_that_was_not_submitted_is_submitted_by_its_workflow() -> None:
     facts = JobFacts(status=JobStatus(JobState.NEW), spec=TASK)
 

@@ -363,10 +363,20 @@ def _advise_path(facts: JobFacts) -> str:
         return ""
     if "was not found" in message:
         is_absolute = program.startswith("/")
-        where = "where the job ran" if is_absolute else f"in {facts.directory}: check the path, and --dir"
+        where = (
+            "where the job ran"
+            if is_absolute
+            else f"in {facts.directory}: check the path, and {_directory_setting(facts.spec)}"
+        )
         return f"there is no {program} {where}"
     is_refused = "may not be executed" in message
     return f"let it be executed: chmod +x {word(str(facts.directory / program))}" if is_refused else ""
+
+
+def _directory_setting(spec: jpsi.JobSpec) -> str:
+    """Return by what the user sets the directory in which a job runs."""
+    owner = find_owner(spec)
+    return "--dir" if owner is None else f"the `cwd` of its {owner.noun}"
 
 
 # Messages about directories that the runner could not use.
@@ -431,7 +441,7 @@ _ERROR_PATTERNS = (
             r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
             r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory"
         ),
-        "{what} does not exist on the node: paths are relative to --dir",
+        "{what} does not exist on the node: paths are relative to {directory}",
     ),
     (r"read-only file system", "it wrote where nothing can be written on the node"),
     (r"connection (refused|timed out)|could not resolve host", "the nodes may have no network access"),
@@ -445,7 +455,8 @@ def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
             match = re.search(pattern, line, re.IGNORECASE)
             if match is not None and (pattern not in {_NO_MODULES, _NOT_FOUND} or _is_end(line, facts)):
                 groups = match.groupdict()
-                yield advice.format(what=groups.get("what") or groups.get("name") or "")
+                what = groups.get("what") or groups.get("name") or ""
+                yield advice.format(what=what, directory=_directory_setting(facts.spec))
                 return
 
 
