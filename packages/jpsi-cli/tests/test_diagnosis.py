@@ -352,6 +352,10 @@ WAITS = {
     "the job asks for more time than its partition allows (X)": "never starts like this: lower --time",
     "the job requests more nodes than its partition allows or has up (X)": "ask for less",
     "a limit of the quality of service is reached (QOSMaxJobsPerUserLimit)": "wait until other jobs of yours",
+    "as many elements of the array run as may at a time (JobArrayTaskLimit)": (
+        "it starts when another element has ended: the %N of its array limits how many run at a time"
+    ),
+    "The job array has reached its running element limit": "it starts when another element has ended",
     "the account is invalid (InvalidAccount)": "name another project",
     "a licence is not free (Licenses)": "when a licence is free",
     "a node that the job needs is not available (ReqNodeNotAvail)": "try another queue",

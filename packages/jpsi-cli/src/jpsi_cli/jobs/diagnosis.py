@@ -161,6 +161,10 @@ _WAIT_REASONS = (
         r"account",
         "name another project with --project, or wait until other jobs of this one have ended",
     ),
+    (
+        r"elements of the array|running element limit",
+        "it starts when another element has ended: the %N of its array limits how many run at a time",
+    ),
     (r"quality of service|limit", "wait until other jobs of yours have ended, or {less}"),
     (r"licen[cs]e", "it starts when a licence is free"),
     (r"reservation", "wait until the reservation begins, or submit the job without --reservation"),
