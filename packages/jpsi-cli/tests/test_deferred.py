@@ -661,3 +661,23 @@ def test_a_job_that_ends_before_its_hold_is_left_out_if_others_are_held(
     assert "has ended" not in capfd.readouterr().err
     assert jobs[0].wait(60) is not None
     assert slurm.info(jobs[0]) is None
+
+
+def test_a_released_job_whose_directory_was_removed_names_it(run: Any, tmp_path: Path) -> None:
+    place = tmp_path / "a b"
+    place.mkdir()
+    job = run("submit", "--hold", "--", "pwd", cwd=place).stdout.decode().strip()
+    place.rmdir()
+
+    released, waited = run("release", job), run("wait", job)
+    explained = run("explain", job).stdout.decode()
+
+    why = f"there is no directory {str(place)!r} any more, in which jpsi submits the deferred jobs"
+    refusal = f"jpsi: job {job}: {why}; make it again: mkdir -p '{place}'\n"
+    assert (released.returncode, released.stderr.decode()) == (125, refusal)
+    assert (waited.returncode, waited.stderr.decode()) == (125, refusal)
+    remedy = f"start one: mkdir -p '{place}' && jpsi wait {job}"
+    assert explained == f"NEW: it is yet to be submitted, but no process does that; {remedy}\n"
+    place.mkdir()
+    assert run("wait", job).returncode == 0
+    assert run("logs", job).stdout.decode() == f"{place}\n"

@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING
 import attrs
 
 from jpsi import Evidence, JobState, JobStatus, Reason
-from jpsi.plugin import Dependency, JobSpec, JpsiError, SubmitException
+from jpsi.plugin import Dependency, JobSpec, JpsiError, SubmitException, line
 from jpsi.plugin.engine import one_line, serialization
 from jpsi_engine import host
 from jpsi_engine.spool import (
@@ -115,12 +115,9 @@ class Deferral:
 
         Raises:
             OSError: it cannot be started.
-            SubmitException: it would have to run on another machine.
+            SubmitException: it would have to run on another machine, or in a directory that does not exist.
         """
-        try:
-            directory = Path(json.loads(host.read_text(self._path))["directory"])
-        except DAMAGE as e:
-            raise OSError(errno.EINVAL, "it is damaged", self._path) from e
+        directory = self._read_directory()
         lock = host.open_private(self._path, os.O_RDWR)
         try:
             if not host.take_lock(lock, _LOCK_SECONDS, clock, sleep):
@@ -128,6 +125,9 @@ class Deferral:
             if self.machine not in {None, platform.node()}:
                 msg = f"only {self.machine}, whose processes they are to be, can submit the deferred jobs"
                 raise SubmitException(msg)
+            if not directory.is_dir():
+                why = f"there is no directory {str(directory)!r} any more, in which jpsi submits the deferred"
+                raise SubmitException(f"{why} jobs; make it again: {line('mkdir', '-p', str(directory))}")
             log = host.open_private(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
             try:
                 process = subprocess.Popen(  # noqa: S603  no shell
@@ -149,6 +149,22 @@ class Deferral:
         finally:
             os.close(lock)
         return process
+
+    @property
+    def missing_directory(self) -> Path | None:
+        """The directory in which a process of this machine is to wait, if it does not exist; else None."""
+        if self.machine not in {None, platform.node()}:
+            return None
+        with contextlib.suppress(OSError):
+            directory = self._read_directory()
+            return None if directory.is_dir() else directory
+        return None
+
+    def _read_directory(self) -> Path:
+        try:
+            return Path(json.loads(host.read_text(self._path))["directory"])
+        except DAMAGE as e:
+            raise OSError(errno.EINVAL, "it is damaged", self._path) from e
 
     @property
     def last_request(self) -> str:

@@ -28,7 +28,16 @@ import attrs
 # Listing jobs takes no executor: what that needs is named by its room, which imports it on first use.
 import jpsi
 from jpsi import JobStatus, configuration, plugin
-from jpsi.plugin import Dependency, DependencyKind, JobSpec, JobState, JpsiError, SubmitException, engine
+from jpsi.plugin import (
+    Dependency,
+    DependencyKind,
+    JobSpec,
+    JobState,
+    JpsiError,
+    SubmitException,
+    engine,
+    line,
+)
 from jpsi.plugin.engine import problems
 from jpsi_engine import host, runner, scheduler, transfer
 from jpsi_engine.array_expansion import (
@@ -411,7 +420,9 @@ class StoredJob:
             waits, does = "it is yet to be submitted", "does that"
         if deferral.is_attended:
             return f"{waits}; {deferral.process} {does}"
-        return f"{waits}, but no process {does}; start one: jpsi wait {shown_id}"
+        missing = deferral.missing_directory
+        make = "" if missing is None else f"{line('mkdir', '-p', str(missing))} && "
+        return f"{waits}, but no process {does}; start one: {make}jpsi wait {shown_id}"
 
     @functools.cached_property
     def deferral(self) -> Deferral | None:
