@@ -115,7 +115,11 @@ RESUBMIT_PARAMETERS = (
         "--failed only_failed",
         "Submit only the jobs that have failed or were cancelled, and that were not resubmitted before.",
     ),
-    *(it for it in RUN_PARAMETERS if it.name == "create_dir"),
+    grouped_flag(
+        "Directory and environment",
+        "--create-dir",
+        "Make the directory of the old jobs if it does not exist.",
+    ),
     *(it for it in RUN_PARAMETERS if getattr(it, "group", "") in {"Resources", "Batch system"}),
     _JSON_LINES,
     *REFUSED_OPTIONS,
