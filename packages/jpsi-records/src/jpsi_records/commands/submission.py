@@ -38,6 +38,7 @@ from .command import (
 from .in_job import NOT_COMPLETE, TIMED_OUT
 from .interrupts import Interrupts
 from .messages import DispatcherMessage, JobMessages, PlacementMessage, describe_missing_dispatcher
+from .own_files import describe_own_files
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
@@ -73,6 +74,7 @@ def preview(records: Records, spec: RequestSpec, *, is_strict: bool) -> Output:
     plan = records.preview(spec)
     if is_strict and plan.warnings:
         raise InvalidRequestError.of(plan.warnings)
+    _warn_of_own_files(records, spec)
     return Output(formatting.plan(plan), formatting.plan_json(plan))
 
 
@@ -112,6 +114,7 @@ def submit(  # noqa: PLR0913  options
         return Output(f"{child}\n", f"{document}\n")
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
+    _warn_of_own_files(records, spec)
     return announced(records, records.submit(spec, about, priority=priority, plan=plan))
 
 
@@ -150,6 +153,11 @@ def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> No
         raise InvalidRequestError.of(warnings)
     for it in warnings:
         click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
+
+
+def _warn_of_own_files(records: Records, spec: RequestSpec) -> None:
+    described = describe_own_files(spec.computation, records.directory)
+    echo([] if described is None else [f"warning: {described}"])
 
 
 @command(
@@ -244,6 +252,7 @@ def run(  # noqa: PLR0913  options
     with interrupts.raised([signal.SIGINT]):
         _check_executor(records, spec)
         _warn(records, spec, is_strict=is_strict)
+        _warn_of_own_files(records, spec)
         request_id = records.submit(spec, about, priority=priority).id
     _await_end(records, request_id, interrupts)
     return _report_end(records, records.request(request_id), is_json=is_json)
