@@ -53,6 +53,37 @@ def test_a_queue_that_the_batch_system_does_not_list_is_named_before_the_first_s
     assert fake.log.count("sinfo") == 1
 
 
+ATTRIBUTES = (
+    f"{HEAD}- {{name: a, command: ['true'], resources: r, attributes: {{queue_name: main}}}}\n"
+    "- {name: b, command: ['true'], resources: r, attributes: {duration: 2, qos: high}}\n"
+)
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_a_time_limit_that_the_batch_system_rounds_up_is_reported_once(
+    run: Run, fake_commands: Callable[..., FakeScheduler], command: str
+) -> None:
+    fake_commands("slurm")
+
+    _, _, err = run(command, "-x", "slurm", flow(ATTRIBUTES))
+
+    sentence = "jpsi: warning: flow.yaml: slurm rounds the time limit 0:00:02 up to 0:01:00\n"
+    assert err.startswith(sentence)
+    assert err.count("rounds") == 1
+    assert "no effect" not in err
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_attributes_without_effect_on_this_machine_are_reported_once(run: Run, command: str) -> None:
+    code, _, err = run(command, flow(ATTRIBUTES))
+
+    sentence = "jpsi: warning: flow.yaml: local is no batch system: queue_name and qos have no effect\n"
+    assert code == 0
+    assert err.startswith(sentence)
+    assert err.count("no effect") == 1
+    assert "rounds" not in err
+
+
 def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submission(
     run: Run, fake_commands: Callable[..., FakeScheduler]
 ) -> None:

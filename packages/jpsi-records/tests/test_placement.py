@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -12,12 +13,14 @@ import pytest
 
 import jpsi
 from fake_dispatcher import Client, finish, prepare_round, spec, start
+from forked_jpsi import run_as_text
 from jpsi_records import formatting
 from jpsi_records.commands import cancellation
 from jpsi_records.commands.messages import PlacementMessage
 from jpsi_records.dispatch.leases import Leases
 from jpsi_records.model.entities import Attempt, Execution, ExecutionState, Request, RequestState
 from jpsi_records.records.records import Records
+from jpsi_testing.fake import FakeScheduler
 
 LOCAL, SLURM = {"executor": "local"}, {"executor": "slurm", "duration": 3600}
 LEASE = timedelta(seconds=60)
@@ -353,3 +356,37 @@ def test_submitters_and_a_dispatcher_agree_on_one_placement(client: Client) -> N
     assert [it.id for it in taken] == [execution.id]
     assert taken[0].placement == records.execution(execution.id).placement
     assert taken[0].placement["queue_name"] in {"one", "two"}
+
+
+def _request(directory: Path, *words: str) -> tuple[int, str]:
+    done = run_as_text("request", *words, "placed.yaml", cwd=directory)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("command", ["run", "submit"])
+def test_a_time_limit_that_the_batch_system_rounds_up_is_reported(
+    command: str, tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands("slurm")
+    (tmp_path / "placed.yaml").write_text("{command: ['true'], placement: {qos: high}}")
+
+    code, printed = _request(tmp_path, command, "-x", "slurm", "--time", "65")
+
+    assert code == 0
+    assert printed.startswith("jpsi: slurm rounds the time limit 0:01:05 up to 0:02:00\n")
+    assert "no effect" not in printed
+
+
+@pytest.mark.parametrize("options", [(), ("-x", "local")], ids=["default", "named"])
+def test_a_placement_without_effect_on_this_machine_is_reported_if_a_job_runs(
+    options: tuple[str, ...], tmp_path: Path
+) -> None:
+    placement = "{queue_name: debug, custom_attributes: {slurm.nice: 5}}"
+    (tmp_path / "placed.yaml").write_text(f"{{command: ['true'], placement: {placement}}}")
+    sentence = "jpsi: warning: local is no batch system: queue_name and slurm.nice have no effect\n"
+
+    (new, first), (again, second) = (_request(tmp_path, "run", *options) for _ in range(2))
+
+    assert (new, again) == (0, 0)
+    assert first.startswith(f"{sentence}jpsi: computed by")
+    assert second.startswith("jpsi: reused")

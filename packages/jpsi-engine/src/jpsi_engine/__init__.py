@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from jpsi_engine import job_store
     from jpsi_engine.array_expansion import ARRAY, array_specs
+    from jpsi_engine.attribute_notices import *
     from jpsi_engine.batch import BatchEngine
     from jpsi_engine.host import *
     from jpsi_engine.job_fields import *
@@ -30,7 +31,9 @@ __all__ = [
     "array_specs",
     "check_private_directory",
     "check_way",
+    "describe_ignored",
     "describe_never",
+    "describe_rounding",
     "excess_over_queues",
     "find_batch_program",
     "find_excess",
@@ -50,5 +53,6 @@ __all__ = [
 if not TYPE_CHECKING:
     from jpsi.plugin.engine import door
 
-    _rooms = ["host", "local", "job_fields", "queue_limits", "array_expansion", "batch", "job_store"]
+    _rooms = ["host", "local", "job_fields", "queue_limits", "attribute_notices", "array_expansion"]
+    _rooms += ["batch", "job_store"]
     __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

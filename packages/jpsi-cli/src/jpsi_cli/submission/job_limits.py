@@ -6,23 +6,17 @@ without an effect on this machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from datetime import timedelta
+from collections.abc import Iterable, Sequence
 
 import jpsi
 from jpsi.plugin import line
 from jpsi.plugin.engine import dependencies
-from jpsi_engine import QueueLimits, find_excess
+from jpsi_engine import QueueLimits, describe_ignored, describe_rounding, find_excess
 
 from .. import messages
 from ..error_boundary import translate_to_options
 
-_LOCAL = "local"
 _SUBJECT = "the job"
-# The attributes that no process of this machine has.
-_IGNORED = ("queue_name", "project_name", "reservation_id", "licenses", "qos", "mail", "gpu_type")
-# The prefixes of custom attributes for batch systems, whether or not their plugins are installed.
-_SYSTEMS = frozenset({"slurm", "pbs", "torque", "lsf", "flux", "gridengine", "sge", "oar", "pilot"})
 # The fields of the requests that queues limit.
 _FIELDS = {
     "nodes": "resources.node_count",
@@ -31,8 +25,6 @@ _FIELDS = {
     "memory": "resources.memory",
     "time": "attributes.duration",
 }
-# Of how many attributes all are named.
-_MAX_NAMED = 6
 
 
 def require_fit(
@@ -58,13 +50,9 @@ def require_fit(
         ]
         raise jpsi.InvalidJobException.of(_SUBJECT, described)
     unit = executor.system.capabilities.walltime_unit
-    durations = {spec.attributes.duration for _, spec in specs if spec is not None}
-    rounded = sorted(it for it in durations if it and it % unit)
-    # some executors, such as local, keep fractions of a second
-    if rounded and unit > timedelta(seconds=1):
-        others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
-        limit = -(-rounded[0] // unit) * unit
-        messages.error(f"{executor.name} rounds the time limit {rounded[0]} up to {limit}{others}")
+    rounding = describe_rounding(executor.name, unit, (spec for _, spec in specs))
+    if rounding is not None:
+        messages.error(rounding)
 
 
 def require_waits(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
@@ -125,28 +113,9 @@ def report_unlisted(limits: QueueLimits, specs: Iterable[tuple[str, jpsi.JobSpec
 
 def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
     """Report once the attributes of jobs that have no effect on this machine; the arguments are as above."""
-    if executor.name != _LOCAL:
-        return
-    names: dict[str, None] = {}
-    for _, spec in specs:
-        for name in () if spec is None else _ignored(spec):
-            names[translate_to_options(name).removeprefix("attributes.")] = None
-    found = list(names)
-    if len(found) > _MAX_NAMED:
-        # the count takes the place of one
-        found = [*found[: _MAX_NAMED - 1], f"{len(found) - _MAX_NAMED + 1} more"]
-    if found:
-        *first, last = found
-        which = f"{', '.join(first)} and {last} have" if first else f"{last} has"
-        messages.warning(f"{_LOCAL} is no batch system: {which} no effect")
-
-
-def _ignored(spec: jpsi.JobSpec) -> Iterator[str]:
-    attributes = spec.attributes
-    yield from (f"attributes.{name}" for name in _IGNORED if getattr(attributes, name) is not None)
-    for name in attributes.custom_attributes or ():
-        if name.partition(".")[0].lower() in _SYSTEMS:
-            yield name
+    ignored = describe_ignored(executor.name, (spec for _, spec in specs), translate_to_options)
+    if ignored is not None:
+        messages.warning(ignored)
 
 
 def _field(request: str, spec: jpsi.JobSpec | None) -> str:

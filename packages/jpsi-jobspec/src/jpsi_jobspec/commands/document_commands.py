@@ -59,7 +59,7 @@ def plan(arguments: Arguments, *, is_explained: bool, as_json: bool) -> int:
     # a plan needs no batch system
     with contextlib.suppress(JpsiError), JobExecutor(made.target) as executor:
         misfits = find_misfits(made, executor)
-        print_warnings(f"{made.source}: {it}" for it in (*misfits.excess, *misfits.unlisted))
+        print_warnings(f"{made.source}: {it}" for it in (*misfits.excess, *misfits.warnings))
     for line in render_plan(made, is_explained=is_explained):
         click.echo(line)
     return EXIT_DONE

@@ -23,7 +23,7 @@ from jpsi import (
     SubmitException,
     escape,
 )
-from jpsi_engine import QueueLimits
+from jpsi_engine import QueueLimits, describe_ignored, describe_rounding
 
 from ..document import ONE_SLOT, as_resources
 from ..planning import Entry, Kind, Plan
@@ -97,12 +97,13 @@ def job_spec(
 
 @attrs.frozen(slots=True)
 class Misfits:
-    """Sentences about entries of a plan that do not fit the queues."""
+    """Sentences about entries of a plan that do not fit the executor."""
 
     #: Why no queue can ever start some.
     excess: Sequence[str]
-    #: The queues of others that the batch system does not list, and may have all the same.
-    unlisted: Sequence[str]
+    #: The queues of others that the batch system does not list, and may have all the same; time limits that
+    #: it rounds up; attributes without an effect.
+    warnings: Sequence[str]
 
 
 def check_jobs(plan: Plan) -> Sequence[str]:
@@ -131,16 +132,21 @@ def check_jobs(plan: Plan) -> Sequence[str]:
         problems.append(f"{render_names(hidden)}: a container does not see the files that steps stage")
     if problems:
         raise InvalidJobException.of(plan.source, problems)
-    return [f"{plan.source}: {it}" for it in misfits.unlisted]
+    return [f"{plan.source}: {it}" for it in misfits.warnings]
 
 
 def find_misfits(plan: Plan, executor: JobExecutor) -> Misfits:
-    """Return which entries of a plan do not fit the queues; a failed query excludes nothing."""
-    specs = [(it.id, submitted_spec(it)) for it in plan.entries]
-    limits = QueueLimits(executor)
+    """Return which entries of a plan do not fit the executor; a failed query excludes nothing."""
+    named = [(it.id, submitted_spec(it)) for it in plan.entries]
+    specs = [it for _, it in named]
+    limits, unit = QueueLimits(executor), executor.system.capabilities.walltime_unit
+    changed = (describe_rounding(executor.name, unit, specs), describe_ignored(executor.name, specs))
     return Misfits(
-        [f"{render_names(ids)}: {it.sentence}" for it, ids in limits.find_excess(specs).items()],
-        [f"{render_names(ids)}: {it}" for it, ids in limits.find_unlisted(specs).items()],
+        [f"{render_names(ids)}: {it.sentence}" for it, ids in limits.find_excess(named).items()],
+        [
+            *(f"{render_names(ids)}: {it}" for it, ids in limits.find_unlisted(named).items()),
+            *filter(None, changed),
+        ],
     )
 
 

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import jpsi
-from jpsi_engine import describe_never
+from jpsi_engine import describe_ignored, describe_never, describe_rounding
 
 from .. import formatting
 from .command import dispatch_command
@@ -61,6 +61,15 @@ def _configuration_of_dispatcher(records: Records) -> jpsi.Configuration | None:
         return jpsi.configuration() if records.may_dispatch else None
     except jpsi.ConfigError:
         return None
+
+
+def describe_placement(executor: jpsi.JobExecutor, attributes: jpsi.JobAttributes) -> Iterator[str]:
+    """Yield the sentences about what an executor changes or ignores of the attributes of a job."""
+    specs, unit = [jpsi.JobSpec(attributes=attributes)], executor.system.capabilities.walltime_unit
+    if (rounding := describe_rounding(executor.name, unit, specs)) is not None:
+        yield rounding
+    if (ignored := describe_ignored(executor.name, specs)) is not None:
+        yield f"warning: {ignored}"
 
 
 def describe_missing_dispatcher(records: Records) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jpsi import ConfigError, PluginError
+from jpsi import ConfigError, JobAttributes, JpsiError, PluginError
 
 from .. import formatting
 from ..errors import InvalidRequestError
@@ -37,7 +37,13 @@ from .command import (
 )
 from .in_job import NOT_COMPLETE, TIMED_OUT
 from .interrupts import Interrupts
-from .messages import DispatcherMessage, JobMessages, PlacementMessage, describe_missing_dispatcher
+from .messages import (
+    DispatcherMessage,
+    JobMessages,
+    PlacementMessage,
+    describe_missing_dispatcher,
+    describe_placement,
+)
 from .own_files import describe_own_files
 
 if TYPE_CHECKING:
@@ -114,6 +120,7 @@ def submit(  # noqa: PLR0913  options
         return Output(f"{child}\n", f"{document}\n")
     _check_executor(records, spec)
     _warn(records, spec, is_strict=is_strict)
+    _report_placement(records, spec)
     _warn_of_own_files(records, spec)
     return announced(records, records.submit(spec, about, priority=priority, plan=plan))
 
@@ -153,6 +160,20 @@ def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> No
         raise InvalidRequestError.of(warnings)
     for it in warnings:
         click.echo(f"jpsi: warning: {formatting.printable(it)}", err=True)
+
+
+def _report_placement(records: Records, spec: RequestSpec) -> None:
+    """Report what the executor of a new job changes or ignores; another user's is unknown."""
+    attributes = spec.placement.job_attributes
+    if not records.may_dispatch or attributes == JobAttributes():
+        return
+    # a request with predecessors cannot be previewed yet
+    if spec.predecessors or records.preview(spec).runs:
+        from jpsi import JobExecutor  # noqa: PLC0415  most commands need none
+
+        # the dispatcher reports an executor that cannot be used
+        with contextlib.suppress(JpsiError), JobExecutor(spec.placement.executor) as executor:
+            echo(describe_placement(executor, attributes))
 
 
 def _warn_of_own_files(records: Records, spec: RequestSpec) -> None:
@@ -252,6 +273,7 @@ def run(  # noqa: PLR0913  options
     with interrupts.raised([signal.SIGINT]):
         _check_executor(records, spec)
         _warn(records, spec, is_strict=is_strict)
+        _report_placement(records, spec)
         _warn_of_own_files(records, spec)
         request_id = records.submit(spec, about, priority=priority).id
     _await_end(records, request_id, interrupts)

@@ -12,10 +12,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from jpsi import Bind, Container, JobAttributes, JobSpec, ResourceSpecV1, escape
+from jpsi import Bind, Container, JobSpec, ResourceSpecV1, escape
 from jpsi.plugin import line
 from jpsi.plugin.engine import container_runtime
-from jpsi_engine import JOB_ATTRIBUTES
 
 from ..errors import StoreError
 from ..inbox import EXECUTION, INBOX, PROGRESS
@@ -90,11 +89,7 @@ def job_spec(execution: Execution, files: AttemptFiles, engine: str | None = Non
         pre_launch=files.begin,
         launcher=placement.launcher,
         resources=_resources(execution.recorded, members, placement),
-        attributes=JobAttributes(
-            duration=placement.time_limit,
-            **{name: getattr(placement, name) for name in JOB_ATTRIBUTES},
-            custom_attributes=dict(placement.custom_attributes) or None,
-        ),
+        attributes=placement.job_attributes,
     )
 
 

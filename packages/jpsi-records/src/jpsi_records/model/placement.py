@@ -54,9 +54,13 @@ class Placement:
     custom_attributes: Mapping[str, Any] = attrs.field(factory=dict)
 
     @property
-    def time_limit(self) -> timedelta | None:
-        """`duration` in the form that `JobAttributes` takes."""
-        return None if self.duration is None else timedelta(seconds=self.duration)
+    def job_attributes(self) -> JobAttributes:
+        """The attributes of a job with this placement."""
+        return JobAttributes(
+            duration=None if self.duration is None else timedelta(seconds=self.duration),
+            **{name: getattr(self, name) for name in JOB_ATTRIBUTES},
+            custom_attributes=dict(self.custom_attributes) or None,
+        )
 
 
 _TEXTS = ("executor", *JobAttributes.text_names(), "launcher")
