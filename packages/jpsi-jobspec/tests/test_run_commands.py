@@ -424,6 +424,30 @@ def test_the_output_of_all_tasks_is_shown(run: Run) -> None:
     assert run("logs", file, "b", "a.1")[1] == "==> b <==\nb\n==> a.1 <==\n1\n"
 
 
+@pytest.mark.parametrize("system", ["local", "slurm"], indirect=True)
+def test_logs_of_silent_tasks_and_of_those_that_never_began_are_the_same_everywhere(
+    run: Run, system: str
+) -> None:
+    file = flow(
+        f"{HEAD}- {{name: a, command: [sh, -c, echo a], resources: r}}\n"
+        "- {name: b, command: [sh, -c, exit 3], resources: r}\n"
+        "- {name: c, command: [echo, c], resources: r, depends_on: [b]}\n"
+    )
+    assert run("run", "-x", system, file)[0] == 3
+
+    silent = "jpsi: b has written nothing to standard output; --stderr shows standard error\n"
+    never = "jpsi: c has written nothing: it is CANCELED\n"
+    assert run("logs", file) == (0, "==> a <==\na\n==> b <==\n", silent)
+    assert run("logs", file, "b", "c") == (0, "==> b <==\n==> c <==\n", silent + never)
+    assert run("logs", file, "c") == (0, "", never)
+    assert run("logs", file, "c", "--stderr") == (0, "", never)
+    assert run("logs", file, "b", "--stderr") == (
+        0,
+        "",
+        "jpsi: b has written nothing to standard error\n",
+    )
+
+
 def test_a_failure_names_the_job_and_the_tasks_of_a_group(run: Run) -> None:
     file = flow(
         "version: 1\nresources: {r: {type: core, count: 1}}\ntasks:\n"

@@ -43,22 +43,22 @@ def logs(arguments: Arguments, *, tasks: Sequence[str], is_stderr: bool) -> int:
     journals = (last, *group_journals(last))
     parts = _replicas_by_name(last, journals)
     inside = {it.id for entry in last.plan.entries if (it := entry.replicated) is not None}
+    jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
     # the replicas of a task are among them by the name of the task
-    names = tasks or [it for it in parts if it not in inside and _is_begun_task(parts[it])]
+    names = tasks or [it for it in parts if it not in inside and _is_begun_task(parts[it], jobs)]
     if not names:
         print_errors([f"no task of {arguments.file} has begun"])
     chosen = {name: part for it in names for name, part in _select_replicas(it, parts).items()}
-    jobs = {it.id: it for it in job_store.jobs(also=[it.work for it in journals])}
     for name, part in chosen.items():
         job = jobs.get(part.job_id or "")
         if len(chosen) > 1:
             click.echo(f"==> {name} <==")
-        if job is None:
+        if job is None or not _has_begun(job):
             print_errors([f"{name} has written nothing: it is {part.state.value}"])
         elif is_from_before([part]):
             _print_earlier_log(name, job, is_stderr=is_stderr)
         else:
-            _print_log(name, job, is_stderr=is_stderr, is_alone=len(chosen) == 1)
+            _print_log(name, job, is_stderr=is_stderr)
     return EXIT_DONE
 
 
@@ -72,10 +72,10 @@ def _print_earlier_log(name: str, job: job_store.StoredJob, *, is_stderr: bool) 
     _print_output(output)
 
 
-def _print_log(name: str, job: job_store.StoredJob, *, is_stderr: bool, is_alone: bool) -> None:
-    has_output = _print_output(job.output("stderr" if is_stderr else "stdout"))
-    if not has_output and not is_stderr and is_alone:
-        print_errors([f"{name} has written nothing to standard output; --stderr shows standard error"])
+def _print_log(name: str, job: job_store.StoredJob, *, is_stderr: bool) -> None:
+    if not _print_output(job.output("stderr" if is_stderr else "stdout")):
+        which = "error" if is_stderr else "output; --stderr shows standard error"
+        print_errors([f"{name} has written nothing to standard {which}"])
 
 
 def _print_output(output: Output) -> bool:
@@ -87,9 +87,18 @@ def _print_output(output: Output) -> bool:
     return offset > 0
 
 
-def _is_begun_task(parts: Iterable[Part]) -> bool:
-    """Return True if an entry is no group, and has a job."""
-    return any(it.job_id is not None and it.entry.kind is not Kind.ALLOCATION for it in parts)
+def _is_begun_task(parts: Iterable[Part], jobs: Mapping[str, job_store.StoredJob]) -> bool:
+    """Return True if an entry is no group, and has a job that has begun, or that is not recorded."""
+    ids = [it.job_id for it in parts if it.entry.kind is not Kind.ALLOCATION and it.job_id is not None]
+    return any(it not in jobs or _has_begun(jobs[it]) for it in ids)
+
+
+def _has_begun(job: job_store.StoredJob) -> bool:
+    """Return True if a job has begun; its output shows that, too, if it could not record its beginning."""
+    if job.started is not None:
+        return True
+    first = job.output().read(0)
+    return first is not None and bool(first.data)
 
 
 def _replicas_by_name(last: Journal, journals: Iterable[Journal]) -> dict[str, list[Part]]:
