@@ -198,3 +198,20 @@ def test_a_batch_system_says_nothing_of_attributes_for_others(run: Run, tmp_path
     )
 
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    "command", [["run"], ["submit"], ["submit", "--array", "1-2"]], ids=["run", "submit", "array"]
+)
+def test_the_queues_are_named_if_the_batch_system_refuses_one(run: Run, command: list[str]) -> None:
+    jpsi = ("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli", *command, "-x", "slurm")
+
+    done = run(*jpsi, "-p", "debgu", "--", "true")
+
+    first, *others = done.stderr.decode().splitlines()
+    assert done.returncode == 2
+    assert first == (
+        "jpsi: warning: the queue debgu is none of those that slurm lists: main, debug; did you mean debug?"
+    )
+    assert any("Invalid partition name" in it for it in others)
+    assert b"none of those" not in run(*jpsi, "-p", "main", "--", "true").stderr

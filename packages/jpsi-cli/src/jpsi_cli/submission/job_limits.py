@@ -6,7 +6,8 @@ without an effect on this machine.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Iterator, Sequence
 
 import jpsi
 from jpsi.plugin import line
@@ -109,6 +110,20 @@ def report_unlisted(limits: QueueLimits, specs: Iterable[tuple[str, jpsi.JobSpec
     """Warn of queues that the batch system does not list; the specs are as above."""
     for why, places in limits.find_unlisted(specs).items():
         messages.warning(f"{_render_locations(places)}{why}")
+
+
+@contextlib.contextmanager
+def reporting_refused_queues(
+    executor: jpsi.JobExecutor, specs: Sequence[tuple[str, jpsi.JobSpec | None]]
+) -> Iterator[None]:
+    """Warn of queues that the batch system does not list if it refuses a job within the block."""
+    try:
+        yield
+    except (jpsi.InvalidJobException, jpsi.BulkException) as e:
+        failures = e.failed.values() if isinstance(e, jpsi.BulkException) else [e]
+        if any(isinstance(it, jpsi.InvalidJobException) for it in failures):
+            report_unlisted(QueueLimits(executor), specs)
+        raise
 
 
 def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:

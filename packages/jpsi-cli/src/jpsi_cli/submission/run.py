@@ -13,7 +13,7 @@ from .. import messages
 from ..output import choose_display
 from . import documents, staging_progress
 from .foreground import Foreground
-from .job_limits import report_ignored, require_fit, require_waits
+from .job_limits import report_ignored, reporting_refused_queues, require_fit, require_waits
 from .job_spec import OptionValue, add_dependencies
 from .missing_files import warn_of_missing_files
 
@@ -51,11 +51,12 @@ def run(  # noqa: PLR0913  all that is not a field of the job, each by its name
             staging_progress.show(opened)
         foreground = Foreground(job, choose_display(as_json=as_json))
         if not wanted:
-            return foreground.run(opened)
+            with reporting_refused_queues(opened, specs):
+                return foreground.run(opened)
         from ..stored_jobs import naming_ended  # noqa: PLC0415  with all that recalls jobs
 
         add_dependencies(job, _await_foreign(wanted, opened, executor))
-        with naming_ended(wanted, opened, executor):
+        with naming_ended(wanted, opened, executor), reporting_refused_queues(opened, specs):
             return foreground.run(opened)
 
 

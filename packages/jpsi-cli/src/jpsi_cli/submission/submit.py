@@ -23,7 +23,7 @@ from ..stored_jobs import (
 )
 from . import documents, staging_progress
 from .command_warnings import warn_of_habits
-from .job_limits import report_ignored, require_fit, require_waits
+from .job_limits import report_ignored, reporting_refused_queues, require_fit, require_waits
 from .job_spec import OptionValue, add_dependencies, make_specs
 from .missing_files import warn_of_missing_files
 
@@ -197,8 +197,9 @@ def _submit(
 ) -> int:
     """Submit jobs within `explained`; `locations` has where each job was requested, for messages."""
     jobs = list(locations)
+    located = [(location, job.spec) for job, location in locations.items()]
     try:
-        with explained:
+        with explained, reporting_refused_queues(executor, located):
             if len(jobs) == 1:
                 executor.submit(jobs[0])
             else:
