@@ -33,10 +33,28 @@ def test_missing_programs_and_directories_of_output_are_named(tmp_path: Path) ->
     ]
 
 
+@pytest.mark.parametrize("path", ["in/words", "/nowhere/words", "~/words"])
+def test_a_missing_file_for_standard_input_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+    missing = tmp_path / path.replace("~", "home")
+    assert list(describe_missing([_spec(tmp_path, stdin_path=Path(path))])) == [
+        f"there is no file {missing} for standard input"
+    ]
+
+
 def test_what_is_there_is_not_named(tmp_path: Path) -> None:
     (tmp_path / "prog").touch()
     (tmp_path / "out").mkdir()
-    there = _spec(tmp_path, "./prog", stdout_path=Path("out/a"), stderr_path=tmp_path / "out" / "b")
+    there = _spec(
+        tmp_path,
+        "./prog",
+        stdin_path=Path("prog"),
+        stdout_path=Path("out/a"),
+        stderr_path=tmp_path / "out" / "b",
+    )
     in_path = _spec(tmp_path, "no-such-program", stdout_path=Path("a"))
     made = _spec(tmp_path / "made", create_directory=True, stdout_path=Path("a"))
 
@@ -77,6 +95,20 @@ def test_a_job_whose_program_is_missing_is_submitted_with_one_warning(
 
     first, *_ = done.stderr.decode().splitlines()
     assert first == f"jpsi: warning: there is no program {tmp_path}/prog, and 1 more is missing; {_LATER}"
+    assert done.stderr.decode().count("warning") == 1
+    if command == "submit":
+        assert done.returncode == 0
+        run("wait", done.stdout.decode().strip())
+
+
+@pytest.mark.parametrize("command", ["submit", "run"])
+def test_a_job_whose_input_is_missing_is_submitted_with_one_warning(
+    run: Run, tmp_path: Path, command: str
+) -> None:
+    done = run(command, "--stdin", "words", "--", "cat")
+
+    first, *_ = done.stderr.decode().splitlines()
+    assert first == f"jpsi: warning: there is no file {tmp_path}/words for standard input; {_LATER}"
     assert done.stderr.decode().count("warning") == 1
     if command == "submit":
         assert done.returncode == 0

@@ -186,9 +186,7 @@ def test_the_file_with_the_errors_is_named_when_errors_explain(run: Run, tmp_pat
     result = run("run", "--stderr", "err", "--stdin", "nosuch", "--", "cat")
 
     assert result.returncode == 125
-    assert result.stderr.startswith(
-        b"jpsi: job failed: the file for standard input could not be opened: nosuch"
-    )
+    assert b"\njpsi: job failed: the file for standard input could not be opened: nosuch" in result.stderr
 
 
 REFUSED = {

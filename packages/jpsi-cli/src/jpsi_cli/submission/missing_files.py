@@ -1,4 +1,4 @@
-"""Warns of jobs whose program, or the directory of whose output, does not exist on this machine.
+"""Warns of jobs whose program, input, or directory of the output does not exist on this machine.
 
 It only warns: another program may make them before the job starts, and the nodes may have other files.
 """
@@ -55,6 +55,9 @@ def _needed(spec: jpsi.JobSpec) -> Iterator[tuple[Path, str]]:
     program = spec.executable or ""
     if "/" in program and not Path(program).is_absolute() and "$" not in program:
         yield directory / program, f"there is no program {directory / program}"
+    if spec.stdin_path is not None:
+        file = directory / _expanded(spec.stdin_path)
+        yield file, f"there is no file {file} for standard input"
     for stream, path in (("output", spec.stdout_path), ("error", spec.stderr_path)):
         place = None if path is None else (directory / _expanded(path)).parent
         # jpsi makes the job's own directory, or refuses a job without it
