@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 import zipfile
 from pathlib import Path
@@ -60,6 +61,20 @@ def test_what_has_not_changed_is_not_read_again(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr("builtins.open", lambda *_, **__: pytest.fail("it is read again"))
 
     assert distributions(str(tmp_path)) == first
+
+
+def test_what_could_not_be_read_is_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may have too many files open for a moment."""
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    lay(tmp_path, executors={"x": "y"})
+    with monkeypatch.context() as patch:
+        patch.setattr("builtins.open", fail)
+        assert distributions(str(tmp_path)) == []
+
+    assert [it.name for it in distributions(str(tmp_path))] == ["my-plugin"]
 
 
 @pytest.mark.parametrize(

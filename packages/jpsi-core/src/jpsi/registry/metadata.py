@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
-from functools import lru_cache
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -116,12 +115,37 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
 
 def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
     folder = os.path.join(directory, name)  # noqa: PTH118  as above
-    versions = [_version_of_file(f"{folder}/entry_points.txt")]
-    if versions == [None] and key not in FOUNDATIONS:
+    versions = {"entry_points.txt": _version_of_file(f"{folder}/entry_points.txt")}
+    if versions["entry_points.txt"] is None and key not in FOUNDATIONS:
         # most distributions have no plugin for any program
         return None
-    versions += [_version_of_file(f"{folder}/{name}") for name in ("METADATA", "PKG-INFO")]
-    return _read_folder(key, directory, folder, tuple(versions))
+    versions |= {file: _version_of_file(f"{folder}/{file}") for file in ("METADATA", "PKG-INFO")}
+    wanted = (key, folder, *versions.values())
+    if wanted in _read:
+        return _read[wanted]
+    failed: list[str] = []
+
+    def read(file: str) -> str | None:
+        try:
+            with open(f"{folder}/{file}", encoding="utf-8", errors="replace") as text:  # noqa: PTH123  as above
+                return text.read()
+        except OSError:
+            failed.append(file)
+            raise
+
+    found = _distribution(key, _Files(read), directory, folder)
+    # a file that exists, and could not be read this time, is read again the next time
+    if not any(versions[file] for file in failed):
+        if len(_read) >= _MOST_READ:
+            _read.clear()
+        _read[wanted] = found
+    return found
+
+
+# What was read, by the folder and the versions of its files: a program that makes an executor for each of
+# many tasks would otherwise read a hundred files each time.
+_read: dict[Hashable, Distribution | None] = {}
+_MOST_READ = 2048
 
 
 def _version_of_file(path: str) -> tuple[int, ...] | None:
@@ -131,18 +155,6 @@ def _version_of_file(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns
-
-
-# A program that makes an executor for each of many tasks would otherwise read a hundred files each time.
-@lru_cache(maxsize=2048)
-def _read_folder(
-    key: str, directory: str, folder: str, _versions: tuple[tuple[int, ...] | None, ...]
-) -> Distribution | None:
-    def read(file: str) -> str | None:
-        with open(f"{folder}/{file}", encoding="utf-8", errors="replace") as text:  # noqa: PTH123  as above
-            return text.read()
-
-    return _distribution(key, _Files(read), directory, folder)
 
 
 def _archived(path: str) -> Iterator[tuple[str, Distribution | None]]:

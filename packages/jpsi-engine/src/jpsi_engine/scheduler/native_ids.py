@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import NamedTuple
 
 import attrs
 
@@ -18,6 +19,15 @@ from jpsi_engine.spool import DAMAGE, UNNAMED, ArrayIntent, ArrayMember, Intent,
 from jpsi_engine.verdict import has_exit_marker
 
 log = logging.getLogger(__name__)
+
+
+class OwnArray(NamedTuple):
+    """An array that jpsi submitted."""
+
+    #: The tag that its elements carry in the batch system.
+    tag: str
+    #: The native ids of its elements.
+    native_ids: tuple[str, ...]
 
 
 @attrs.define(slots=True, eq=False)
@@ -58,23 +68,25 @@ class NativeIds:
         arrays = self._spool.arrays
         return arrays.read_native_id(array) or self._backend.claimed_id(arrays.claim(array))
 
-    def find_arrays(self, native_ids: Collection[str]) -> dict[str, list[str]]:
-        """Return the native ids of the elements of jpsi's arrays that have these native ids, by the array's.
+    def find_arrays(self, native_id: str) -> list[OwnArray]:
+        """Return jpsi's arrays that had this native id, which a batch system may give again.
 
         Raises:
             OSError: the arrays cannot be listed.
         """
-        found: dict[str, list[str]] = {}
-        for name in self._spool.arrays.names():
-            try:
-                native_id = self.for_array(name)
-                array = self._spool.arrays.read(name) if native_id in native_ids else None
-            except (OSError, *DAMAGE):
-                continue  # one damaged folder must not hide the others
-            if native_id is not None and array is not None:
-                indices = range(1, 1 + len(array.elements))
-                found[native_id] = list(self._backend.element_ids(native_id, indices))
-        return found
+        found = (self._own_array(name, native_id) for name in self._spool.arrays.names())
+        return [it for it in found if it is not None]
+
+    def _own_array(self, name: str, native_id: str) -> OwnArray | None:
+        """Return an array of jpsi's if it had this native id."""
+        try:
+            array = self._spool.arrays.read(name) if self.for_array(name) == native_id else None
+        except (OSError, *DAMAGE):
+            return None  # one damaged folder must not hide the others
+        if array is None:
+            return None
+        indices = range(1, 1 + len(array.elements))
+        return OwnArray(array_tag(name), tuple(self._backend.element_ids(native_id, indices)))
 
     def find_owners(self, native_ids: Collection[str]) -> dict[str, Intent]:
         """Return the last attempts of the jobs of jpsi that have these native ids.

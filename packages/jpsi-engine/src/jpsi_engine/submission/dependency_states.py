@@ -46,6 +46,8 @@ class DependencyStates:
     _cache_seconds: float
     #: The final states of jobs that the queue has forgotten, and when the accounting gave them.
     _accounted: dict[str, tuple[float, JobState]] = attrs.field(factory=dict, init=False)
+    #: The states of arrays, and of ended jobs that are none, and when they were found out.
+    _arrays: dict[str, tuple[float, JobState]] = attrs.field(factory=dict, init=False)
     #: When native ids were last seen not to have been given to other jobs.
     _confirmed_at: dict[str, float] = attrs.field(factory=dict, init=False)
 
@@ -87,6 +89,8 @@ class DependencyStates:
         """Return the states of jobs by the first source that knows them: spool, queue or accounting."""
         # the probe finds the final exit codes; without them, any failed job may be requeued
         self._backend.probe()
+        arrays = self._recent(self._arrays, native_ids)
+        native_ids = [it for it in native_ids if it not in arrays]
         own = self._own_attempts(native_ids, monitor)
         ends = {native_id: self._end_on_disk(it.job_id, it.number) for native_id, it in own.items()}
         known: dict[str, JobState | None] = {name: end for name, end in ends.items() if end is not None}
@@ -107,36 +111,52 @@ class DependencyStates:
         recorded = self._accounting_states(missing)
         # some batch systems call an array ended of which elements still run
         doubtful = [it for it in native_ids if it not in own | recorded and _may_be_array(known.get(it))]
-        return dict.fromkeys(own) | known | recorded | self._array_states(doubtful, monitor)
+        return dict.fromkeys(own) | known | recorded | arrays | self._array_states(doubtful, known, monitor)
 
-    def _array_states(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, JobState | None]:
-        """Return the states of those native ids that are arrays, by the states of their elements."""
+    def _array_states(
+        self, native_ids: Sequence[str], listed: Mapping[str, JobState | None], monitor: JobMonitor
+    ) -> dict[str, JobState | None]:
+        """Return the states of those native ids that are arrays, by the states of their elements.
+
+        Args:
+            native_ids: of jobs that jpsi did not submit one by one.
+            listed: the ends that the queue gives for some of these very ids.
+            monitor: follows the jobs of this process.
+
+        Raises:
+            InvalidJobException: an array has ended as far as is known, and may have had other elements.
+        """
         elements = set(self._backend.arrays_of(native_ids))
         arrays = [it for it in native_ids if it not in elements]
         if not arrays or self._backend.capabilities.arrays is None:
             return {}
-        own = self._native_ids.find_arrays(arrays)
-        names = [name for members in own.values() for name in members]
-        states = self._query_dependency_states(names, monitor) if names else {}
-        found = {array: array_state([states.get(it) for it in members]) for array, members in own.items()}
+        found: dict[str, JobState | None] = {}
         for array in arrays:
-            if array not in own and (seen := self._elements_elsewhere(array)):
-                found[array] = array_state(seen)
+            found |= self._array_state(array, listed.get(array), monitor)
         now = time.monotonic()
-        self._accounted.update({it: (now, end) for it, end in found.items() if end is not None and end.final})
+        self._arrays.update({it: (now, state) for it, state in found.items() if state is not None})
         return found
 
-    def _elements_elsewhere(self, array: str) -> list[JobState | None]:
-        """Return the states of the elements of an array that jpsi did not submit; empty if it is none.
-
-        Elements that the queue lists as ended are not all: it may have forgotten others.
-        """
-        listed = self._backend.query_elements(array)
-        unfinished = [it.state for it in listed if not it.final]
-        if unfinished:
-            return unfinished
-        recorded = self._backend.query_recorded_elements(array)
-        return [it.state if it.final else None for it in recorded] or [None for _ in listed]
+    def _array_state(
+        self, array: str, listed: JobState | None, monitor: JobMonitor
+    ) -> dict[str, JobState | None]:
+        """Return the state of an array by those of its elements; empty if no array of this id is known."""
+        seen = self._backend.query_elements(array)
+        unfinished = next((it.state for it in seen if it.state is not None and not it.final), None)
+        if unfinished is not None or listed is not None:
+            return {array: unfinished or listed}
+        if not seen:
+            seen = self._backend.query_recorded_elements(array)
+        own = [it for it in self._native_ids.find_arrays(array) if all(is_own(one, it.tag) for one in seen)]
+        if len(own) == 1:
+            names = own[0].native_ids
+            states = self._query_dependency_states(names, monitor)
+            return {array: array_state(list(states.values()))} if states.keys() >= set(names) else {}
+        if seen:
+            # the queue forgets elements one by one, and the accounting may not have them yet
+            why = describe_ended_array(array, self._backend.display_name)
+            raise InvalidJobException.of("the job", [why])
+        return {}
 
     def _own_attempts(self, native_ids: Sequence[str], monitor: JobMonitor) -> dict[str, _Attempt]:
         """Return the attempts of jpsi's jobs that have these native ids; collect their markers."""
@@ -168,12 +188,7 @@ class DependencyStates:
     def _accounting_states(self, tags: Mapping[str, str | None]) -> dict[str, JobState | None]:
         """Return the states that the accounting gives, now or a short time ago, for jobs not in the queue."""
         now = time.monotonic()
-        # by id: other threads add to it meanwhile
-        recent = {
-            it: last[1]
-            for it in tags
-            if (last := self._accounted.get(it)) is not None and now - last[0] < self._cache_seconds
-        }
+        recent = self._recent(self._accounted, tags)
         left = [native_id for native_id in tags if native_id not in recent]
         found = (self._backend.query_accounting(left) if left else None) or {}
         own = {native_id: seen for native_id, seen in found.items() if is_own(seen, tags[native_id])}
@@ -181,6 +196,19 @@ class DependencyStates:
         self._accounted.update(ended)
         known: dict[str, JobState | None] = {it: recent[it] for it in tags if it in recent}
         return known | {it: seen.state if seen.final else None for it, seen in own.items()}
+
+    def _recent(
+        self, cache: Mapping[str, tuple[float, JobState]], native_ids: Iterable[str]
+    ) -> dict[str, JobState]:
+        """Return the states in a cache that were found out a short time ago."""
+        now = time.monotonic()
+        # by id: other threads add to it meanwhile
+        last = {it: cache.get(it) for it in native_ids}
+        return {
+            it: entry[1]
+            for it, entry in last.items()
+            if entry is not None and now - entry[0] < self._cache_seconds
+        }
 
     def _end_on_disk(self, job_id: str, attempt: int) -> JobState | None:
         """Return the final state of a job of jpsi's, if the files show that, and that no attempt follows."""
@@ -205,7 +233,7 @@ def _may_be_array(state: JobState | None) -> bool:
 
 
 def array_state(states: Sequence[JobState | None]) -> JobState | None:
-    """Return the state of an array by the states of its elements, None for one whose state is not known.
+    """Return the state of an array by those of all its elements; None if one of them is not known.
 
     It is unfinished as long as any element is, and has completed if all have.
 
@@ -218,6 +246,19 @@ def array_state(states: Sequence[JobState | None]) -> JobState | None:
     if unfinished is not None or None in states:
         return unfinished
     return next((it for it in states if it is not JobState.COMPLETED), JobState.COMPLETED)
+
+
+def describe_ended_array(array: str, system: str) -> str:
+    """Return why nothing is decided of an array that jpsi did not submit, and that seems to have ended.
+
+    Args:
+        array: its native id.
+        system: the batch system.
+    """
+    return (
+        f"attributes.after names the array {array}, of which {system} lists no unfinished element; "
+        "it may have forgotten some, so name the elements"
+    )
 
 
 def sort_dependencies(
