@@ -11,7 +11,7 @@ import pytest
 
 from fake_dispatcher import spec
 from forked_jpsi import run_as_text
-from jpsi_records.commands.own_files import describe_own_files
+from jpsi_records.commands.own_files import describe_own_files, describe_unseen_files
 
 IMAGE = f"debian@sha256:{64 * '0'}"
 
@@ -54,6 +54,39 @@ def test_a_command_that_names_a_file_of_the_user_is_described(
         f"the command names the file {own}, whose content is not part of the request, so that a result is "
         "reused even if the file changes: keep it with `jpsi request put`, and mount it"
     )
+
+
+@pytest.mark.parametrize(
+    ("command", "names"),
+    [
+        (["./own.sh"], "./own.sh, a file"),
+        (["sort", "in.txt"], "in.txt, a file"),
+        (["sh", "-c", "./own.sh <in.txt"], "./own.sh and in.txt, files"),
+    ],
+    ids=["program", "argument", "shell"],
+)
+def test_a_command_that_names_a_file_of_this_directory_is_described(
+    own: Path, command: list[str], names: str
+) -> None:
+    (own.parent / "in.txt").touch()
+
+    described = describe_unseen_files(spec(*command).computation, own.parent)
+
+    assert described == (
+        f"the command names {names} of this directory, which its job does not see: keep what it needs with "
+        "`jpsi request put`, and mount it"
+    )
+
+
+def test_a_file_of_this_directory_is_not_described_if_the_job_has_one_of_that_name(own: Path) -> None:
+    (own.parent / "in.txt").touch()
+    (own.parent / "data").touch()
+    mounts = {"/in.txt": {"kind": "text", "content": "x"}, "/out": {"kind": "collection"}}
+
+    words = ("sort", "in.txt", "./in.txt", "data", "missing.txt", "out/x", "3.5", str(own))
+    assert describe_unseen_files(spec(*words, mounts=mounts).computation, own.parent) is None
+    image = spec("sort", "own.sh", container_image=IMAGE)
+    assert describe_unseen_files(image.computation, own.parent) is None
 
 
 def test_several_files_are_described_in_one_sentence(own: Path, tmp_path: Path) -> None:

@@ -377,6 +377,18 @@ def test_a_time_limit_that_the_batch_system_rounds_up_is_reported(
     assert "no effect" not in printed
 
 
+def test_a_queue_that_the_batch_system_does_not_list_is_reported(
+    tmp_path: Path, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands("slurm")
+    (tmp_path / "placed.yaml").write_text("{command: ['true'], placement: {queue_name: debgu}}")
+
+    _, printed = _request(tmp_path, "submit", "-x", "slurm")
+
+    assert printed.startswith("jpsi: warning: the queue debgu is none of those that slurm lists: ")
+    assert "did you mean debug?\n" in printed
+
+
 @pytest.mark.parametrize("options", [(), ("-x", "local")], ids=["default", "named"])
 def test_a_placement_without_effect_on_this_machine_is_reported_if_a_job_runs(
     options: tuple[str, ...], tmp_path: Path

@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING
 
 import jpsi
-from jpsi_engine import describe_ignored, describe_never, describe_rounding
+from jpsi_engine import QueueLimits, describe_ignored, describe_never, describe_rounding
 
 from .. import formatting
 from .command import dispatch_command
@@ -70,6 +70,7 @@ def describe_placement(executor: jpsi.JobExecutor, attributes: jpsi.JobAttribute
         yield rounding
     if (ignored := describe_ignored(executor.name, specs)) is not None:
         yield f"warning: {ignored}"
+    yield from (f"warning: {it}" for it in QueueLimits(executor).find_unlisted([("", specs[0])]))
 
 
 def describe_missing_dispatcher(records: Records) -> str:

@@ -41,6 +41,33 @@ def describe_own_files(computation: Computation, records: Path) -> str | None:
     )
 
 
+def describe_unseen_files(computation: Computation, directory: Path) -> str | None:
+    """Return the sentence that a command names files of this directory, which its job does not see.
+
+    Args:
+        computation: what is requested; a job runs in a directory of its own, with the mounts alone.
+        directory: where the user is. Words without a dot and a slash may have another meaning.
+    """
+    if computation.container_image is not None:
+        return None
+    words = (it for word in computation.command for it in (word, *_shell_words(word)))
+    names = [it for it in words if ("." in it or "/" in it) and not os.path.isabs(it)]  # noqa: PTH117  as below
+    found = [it for it in dict.fromkeys(names) if _is_unseen(it, computation, directory)]
+    if not found:
+        return None
+    files = "files" if len(found) > 1 else "a file"
+    return (
+        f"the command names {' and '.join(found[:2])}, {files} of this directory, which its job does not "
+        "see: keep what it needs with `jpsi request put`, and mount it"
+    )
+
+
+def _is_unseen(name: str, computation: Computation, directory: Path) -> bool:
+    place = os.path.normpath(f"/{computation.cwd or ''}/{name}")
+    is_mounted = any(is_inside(place, target) for target in computation.mounts)
+    return not is_mounted and _is_own_file(directory / name)
+
+
 def find_own_files(computation: Computation, excluded: Iterable[Path]) -> Iterator[Path]:
     """Yield the regular files of the user that the words of a command name by absolute paths, or with `~`.
 

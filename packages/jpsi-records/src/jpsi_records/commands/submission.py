@@ -7,6 +7,7 @@ import json
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
@@ -44,7 +45,7 @@ from .messages import (
     describe_missing_dispatcher,
     describe_placement,
 )
-from .own_files import describe_own_files
+from .own_files import describe_own_files, describe_unseen_files
 
 if TYPE_CHECKING:
     from ..dispatch import Dispatcher
@@ -177,8 +178,11 @@ def _report_placement(records: Records, spec: RequestSpec) -> None:
 
 
 def _warn_of_own_files(records: Records, spec: RequestSpec) -> None:
-    described = describe_own_files(spec.computation, records.directory)
-    echo([] if described is None else [f"warning: {described}"])
+    described = (
+        describe_own_files(spec.computation, records.directory),
+        describe_unseen_files(spec.computation, Path()),
+    )
+    echo(f"warning: {it}" for it in described if it is not None)
 
 
 @command(
