@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from jpsi_cli.error_boundary import _locate
+
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
 _IN_SLURM = ("fake", "slurm", "--", sys.executable, "-m", "jpsi_cli")
@@ -36,6 +38,28 @@ def test_a_mistake_in_a_document_is_named_by_its_own_key(
     done = run(*_IN_SLURM, *command, "-x", "slurm", "-f", "job.json")
 
     assert (done.returncode, done.stderr.decode()) == (2, f"jpsi: job.json: attributes.after {_UNKNOWN}\n")
+
+
+def test_a_message_has_the_name_of_a_document_that_is_one_of_its_words(run: Run, tmp_path: Path) -> None:
+    _write(tmp_path / "job", after=[{"job": "99999", "kind": "ok"}])
+
+    done = run(*_IN_SLURM, "submit", "-x", "slurm", "-f", "job")
+
+    assert (done.returncode, done.stderr.decode()) == (2, f"jpsi: job: attributes.after {_UNKNOWN}\n")
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "job: attributes.after names",
+        "job:3: attributes.after names",
+        "job, line 1 and 1 more: attributes.after names",
+        "job is not valid:\n  - attributes.after names\n  - attributes.warn is",
+        "the job is not valid:\n  - job: attributes.after names\n  - job: attributes.warn is",
+    ],
+)
+def test_a_message_that_has_the_name_of_its_document_does_not_get_it_twice(message: str) -> None:
+    assert _locate(message, ["job"]) == message
 
 
 def test_a_mistake_on_a_line_of_a_file_is_named_by_its_own_key(run: Run, tmp_path: Path) -> None:

@@ -73,9 +73,15 @@ def _typed_options(arguments: Mapping[str, object]) -> frozenset[str]:
 
 def _locate(message: str, documents: Sequence[str]) -> str:
     """Return a message behind the name of the document whose field it names, unless it has it already."""
-    if len(documents) != 1 or documents[0] in message or not _FIELD.search(message):
+    if len(documents) != 1 or _has_name(message, documents[0]) or not _FIELD.search(message):
         return message
     return f"{documents[0]}: {message}"
+
+
+def _has_name(message: str, document: str) -> bool:
+    """Return True if a line of a message begins with the name of a document: its name may be any word."""
+    pattern = rf"^(?:  - )?{re.escape(document)}(?:[:,]| is not valid:)"
+    return re.search(pattern, message, re.MULTILINE) is not None
 
 
 def translate_to_options(message: str) -> str:
