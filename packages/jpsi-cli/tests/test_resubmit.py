@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -426,8 +427,29 @@ def test_the_job_of_a_request_whose_files_were_removed_is_not_repeated(run: Run,
     result = run("resubmit", job)
 
     assert (result.returncode, result.stdout) == (2, b"")
-    why = "is that of a request, and its directory was removed when it had ended"
+    why = f"is that of a request, and there is no directory {root} any more"
     assert result.stderr.decode() == f"jpsi: job {job} {why}: jpsi request run FILE\n"
+
+
+@pytest.mark.usefixtures("_home")
+def test_the_job_of_a_request_whose_directory_may_not_be_read_is_repeated(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, stat = tmp_path / "root", Path.stat
+    root.mkdir()
+    job = printed(run("submit", *_EXECUTION, "--dir", str(root), "--", "false"))
+    run("wait", job)
+
+    def refuse(path: Path, **options: Any) -> os.stat_result:
+        if path == root:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return stat(path, **options)
+
+    # root, who may run this, may read any directory
+    monkeypatch.setattr(Path, "stat", refuse)
+
+    assert resubmit_failed(job) == 0
+    assert len(job_store.jobs()) == 2
 
 
 @pytest.mark.usefixtures("_home")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import attrs
 
@@ -317,10 +319,19 @@ def _problem(job: StoredJob) -> str:
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
     if job.damage and job.spec.executable is None:
         return f"{job_with_index(job)} cannot be repeated: {job.remark}"
-    if find_owner(job.spec) is Owner.REQUEST and not job.origin.is_remote and not job.directory.is_dir():
-        why = "is that of a request, and its directory was removed when it had ended"
+    if find_owner(job.spec) is Owner.REQUEST and not job.origin.is_remote and _is_missing(job.directory):
+        why = f"is that of a request, and there is no directory {job.directory} any more"
         return f"{job_with_index(job)} {why}: {Owner.REQUEST.value}"
     return ""
+
+
+def _is_missing(path: Path) -> bool:
+    """Return True if nothing has a path; a path that the user may not follow may lead to something."""
+    try:
+        path.stat()
+    except OSError as e:
+        return e.errno in {errno.ENOENT, errno.ENOTDIR}
+    return False
 
 
 def _spec(job: StoredJob) -> jpsi.JobSpec:
