@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from jpsi import JobAttributes, JobSpec, JobState, JobStatus, Reason, ResourceSpecV1
 from jpsi_cli.jobs.diagnosis import JobFacts, diagnose, may_not_be_found
+from jpsi_cli.stored_jobs import Owner
 from stored_jobs import THEN, encoded_end, stored_job
 
 SPEC = JobSpec(
@@ -115,21 +116,19 @@ def test_the_job_of_a_group_leads_to_the_output_of_its_tasks() -> None:
     assert "jpsi workflow logs --stderr FILE TASK shows what it wrote" in advice
 
 
-TASK = attrs.evolve(SPEC, environment={"JPSI_TASK": "fit", "JPSI_REPLICA": "1", "JPSI_REPLICAS": "1"})
-REQUEST = attrs.evolve(SPEC, environment={"JPSI_EXECUTION": "01a22923"})
 OWNED = {
     "time of a task": (
-        TASK,
+        Owner.WORKFLOW,
         Reason.TIMEOUT,
         "give it more time than 10m0s in FILE, the document of its workflow: jpsi workflow run --failed FILE",
     ),
     "memory of a task": (
-        TASK,
+        Owner.WORKFLOW,
         Reason.OUT_OF_MEMORY,
         "give it more memory than 4G in FILE, the document of its workflow: jpsi workflow run --failed FILE",
     ),
     "node of a task": (
-        TASK,
+        Owner.WORKFLOW,
         Reason.NODE_FAIL,
         (
             "the job is not to blame, run it again: jpsi workflow run --failed FILE, the document of its "
@@ -137,7 +136,7 @@ OWNED = {
         ),
     ),
     "time of a request": (
-        REQUEST,
+        Owner.REQUEST,
         Reason.TIMEOUT,
         (
             "give it more time than 10m0s: jpsi request run --time TIME FILE, the document of its request; "
@@ -145,7 +144,7 @@ OWNED = {
         ),
     ),
     "setup of a request": (
-        REQUEST,
+        Owner.REQUEST,
         Reason.SETUP,
         ("fix what the message names, and run it again: jpsi request run FILE, the document of its request"),
     ),
@@ -153,11 +152,13 @@ OWNED = {
 
 
 @pytest.mark.parametrize("repeated", ["", "7b3 has repeated it, and completed"], ids=["", "repeated"])
-@pytest.mark.parametrize(("spec", "reason", "advice"), OWNED.values(), ids=OWNED)
+@pytest.mark.parametrize(("owner", "reason", "advice"), OWNED.values(), ids=OWNED)
 def test_jobs_of_workflows_and_requests_are_repeated_by_these(
-    spec: JobSpec, reason: Reason, advice: str, repeated: str
+    owner: Owner, reason: Reason, advice: str, repeated: str
 ) -> None:
-    facts = JobFacts(status=failed(reason), spec=spec, repeated=repeated, is_repeated=bool(repeated))
+    facts = JobFacts(
+        status=failed(reason), spec=SPEC, owner=owner, repeated=repeated, is_repeated=bool(repeated)
+    )
 
     diagnosis = diagnose(facts)
 
@@ -166,16 +167,22 @@ def test_jobs_of_workflows_and_requests_are_repeated_by_these(
 
 
 @pytest.mark.parametrize(
-    ("spec", "directory"),
-    [(SPEC, "--dir"), (TASK, "the `cwd` of its workflow"), (REQUEST, "the `cwd` of its request")],
+    ("owner", "directory"),
+    [
+        (None, "--dir"),
+        (Owner.WORKFLOW, "the `cwd` of its workflow"),
+        (Owner.REQUEST, "the `cwd` of its request"),
+    ],
     ids=["job", "task", "request"],
 )
-def test_paths_are_relative_to_the_directory_that_the_user_can_set(spec: JobSpec, directory: str) -> None:
+def test_paths_are_relative_to_the_directory_that_the_user_can_set(
+    owner: Owner | None, directory: str
+) -> None:
     errors = ["cat: conf.txt: No such file or directory"]
-    facts = JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=spec, errors=errors)
+    facts = JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, owner=owner, errors=errors)
     program = attrs.evolve(
         facts,
-        spec=attrs.evolve(spec, executable="./a"),
+        spec=attrs.evolve(SPEC, executable="./a"),
         status=failed(Reason.EXECUTABLE, 127, "was not found"),
         errors=(),
         directory=Path("/home/me"),
@@ -188,7 +195,7 @@ def test_paths_are_relative_to_the_directory_that_the_user_can_set(spec: JobSpec
 
 
 def test_a_task_that_was_not_submitted_is_submitted_by_its_workflow() -> None:
-    facts = JobFacts(status=JobStatus(JobState.NEW), spec=TASK)
+    facts = JobFacts(status=JobStatus(JobState.NEW), spec=SPEC, owner=Owner.WORKFLOW)
 
     (advice,) = diagnose(facts).advice
     assert advice.endswith("jpsi cancel JOB; then run it again: jpsi workflow run --failed FILE")

@@ -405,7 +405,7 @@ _EXECUTION = ("--env", "JPSI_EXECUTION=01a22923")
 def test_the_job_of_a_workflow_or_request_is_repeated_with_a_warning(
     run: Run, options: Sequence[str], owner: str, again: str
 ) -> None:
-    job = printed(run("submit", *options, "--", "false"))
+    job = printed(run("submit", *options, "--", "cat", "missing"))
     run("wait", job)
 
     result = run("resubmit", job)
@@ -414,7 +414,13 @@ def test_the_job_of_a_workflow_or_request_is_repeated_with_a_warning(
         f"jpsi: warning: job {job} is that of a {owner}, which takes no notice of the new one; "
         f"to run it again there: {again}\n"
     )
-    assert run("wait", result.stdout.decode().strip()).returncode == 1
+    new = result.stdout.decode().strip()
+    assert run("wait", new).returncode == 1
+    # that one is no job of theirs, though it has their variables
+    first, second = (run("explain", it).stdout.decode() for it in (job, new))
+    assert f"paths are relative to the `cwd` of its {owner}" in first
+    assert "paths are relative to --dir" in second
+    assert run("wait", printed(run("resubmit", new))).returncode == 1
 
 
 def test_the_job_of_a_request_whose_files_were_removed_is_not_repeated(run: Run, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from jpsi_engine import describe_never
 
 from ..interpreters import describe_missing_interpreter
 from ..output import HELD_ADVICE, format_size
-from ..stored_jobs import Owner, find_owner
+from ..stored_jobs import Owner
 from .job_table import format_age
 
 
@@ -29,6 +29,8 @@ class JobFacts:
 
     status: jpsi.JobStatus
     spec: jpsi.JobSpec
+    #: The kind of document that it was submitted for; None for a job of its own.
+    owner: Owner | None = None
     #: The id of the job for the advised commands.
     job: str = "JOB"
     #: What `jpsi resubmit` is advised with, if not this job: those of its array that have failed alike.
@@ -184,11 +186,10 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
             yield f"have jpsi look for it: jpsi wait {facts.job}"
         elif not facts.is_deferred:
             end = f"end it, so that its program does not submit it either: jpsi cancel {facts.job}"
-            owner = find_owner(facts.spec)
             again = (
                 f"submit it again: jpsi resubmit {facts.job}"
-                if owner is None
-                else f"run it again: {owner.value}"
+                if facts.owner is None
+                else f"run it again: {facts.owner.value}"
             )
             yield f"{end}; then {again}"
     elif facts.is_missing:
@@ -316,7 +317,7 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
     memory = getattr(resources, "memory", None)
     duration = attributes.duration
-    owner = find_owner(facts.spec)
+    owner = facts.owner
     requested = {
         "job": facts.job,
         "repeated": facts.repeated,
@@ -353,7 +354,7 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
 
 def _advise_repetition(facts: JobFacts, reason: jpsi.Reason) -> str:
     """Return the advice about a reason, a format; or what has become of the repetition that it advises."""
-    owner, advice = find_owner(facts.spec), _REASONS[reason]
+    owner, advice = facts.owner, _REASONS[reason]
     if owner is not None and reason in _OWNED_REASONS:
         is_longer = owner is Owner.REQUEST and reason is jpsi.Reason.TIMEOUT
         return _REQUEST_TIMEOUT if is_longer else _OWNED_REASONS[reason]
@@ -370,16 +371,15 @@ def _advise_path(facts: JobFacts) -> str:
         where = (
             "where the job ran"
             if is_absolute
-            else f"in {facts.directory}: check the path, and {_directory_setting(facts.spec)}"
+            else f"in {facts.directory}: check the path, and {_directory_setting(facts.owner)}"
         )
         return f"there is no {program} {where}"
     is_refused = "may not be executed" in message
     return f"let it be executed: chmod +x {word(str(facts.directory / program))}" if is_refused else ""
 
 
-def _directory_setting(spec: jpsi.JobSpec) -> str:
+def _directory_setting(owner: Owner | None) -> str:
     """Return by what the user sets the directory in which a job runs."""
-    owner = find_owner(spec)
     return "--dir" if owner is None else f"the `cwd` of its {owner.noun}"
 
 
@@ -460,7 +460,7 @@ def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
             if match is not None and (pattern not in {_NO_MODULES, _NOT_FOUND} or _is_end(line, facts)):
                 groups = match.groupdict()
                 what = groups.get("what") or groups.get("name") or ""
-                yield advice.format(what=what, directory=_directory_setting(facts.spec))
+                yield advice.format(what=what, directory=_directory_setting(facts.owner))
                 return
 
 

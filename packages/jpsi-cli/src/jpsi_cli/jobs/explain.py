@@ -22,6 +22,7 @@ from ..stored_jobs import (
     best_status,
     describe_dependencies,
     describe_repetitions,
+    find_owner,
     find_repetitions,
     has_failed,
     index_list,
@@ -169,6 +170,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
     return JobFacts(
         status=status,
         spec=job.spec,
+        owner=find_owner(job),
         job=job.id if status.final else shown_id,
         directory=job.directory,
         remark=None if status.final else job.remark_about(shown_id),

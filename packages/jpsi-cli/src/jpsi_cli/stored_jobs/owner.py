@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-import jpsi
+from jpsi_engine.job_store import StoredJob
 
 
 class Owner(Enum):
@@ -26,11 +26,12 @@ class Owner(Enum):
 _VARIABLES = {Owner.WORKFLOW: {"JPSI_TASK", "JPSI_REPLICAS"}, Owner.REQUEST: {"JPSI_EXECUTION"}}
 
 
-def find_owner(spec: jpsi.JobSpec) -> Owner | None:
+def find_owner(job: StoredJob) -> Owner | None:
     """Return the kind of document that a job was submitted for; None for a job of its own.
 
-    >>> find_owner(jpsi.JobSpec("true", environment={"JPSI_EXECUTION": "01a2"}))
-    <Owner.REQUEST: 'jpsi request run FILE'>
+    What repeats the job of a workflow or a request is a job of its own, though it has the variables.
     """
-    variables = (spec.environment or {}).keys()
+    if job.repeats is not None:
+        return None
+    variables = (job.spec.environment or {}).keys()
     return next((owner for owner, needed in _VARIABLES.items() if needed <= variables), None)

@@ -234,7 +234,7 @@ def _report_predecessors(jobs: Sequence[StoredJob], notes: Mapping[str, str]) ->
 
 def _report_owners(jobs: Sequence[StoredJob]) -> None:
     """Warn of jobs of workflows and requests, which take no notice of the new ones."""
-    owners = [find_owner(job.spec) for job in jobs]
+    owners = [find_owner(job) for job in jobs]
     for owner in Owner:
         found = [job for job, of in zip(jobs, owners, strict=True) if of is owner]
         if found:
@@ -319,7 +319,7 @@ def _problem(job: StoredJob) -> str:
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
     if job.damage and job.spec.executable is None:
         return f"{job_with_index(job)} cannot be repeated: {job.remark}"
-    if find_owner(job.spec) is Owner.REQUEST and not job.origin.is_remote and _is_missing(job.directory):
+    if find_owner(job) is Owner.REQUEST and not job.origin.is_remote and _is_missing(job.directory):
         why = f"is that of a request, and there is no directory {job.directory} any more"
         return f"{job_with_index(job)} {why}: {Owner.REQUEST.value}"
     return ""
