@@ -116,9 +116,14 @@ def test_other_words_name_no_file_of_the_user(own: Path, tmp_path: Path) -> None
     assert _described(tmp_path, *words) is None
 
 
-@pytest.mark.parametrize("operator", [">", ">>", ">|", "2>"])
+@pytest.mark.parametrize("operator", [">", ">>", ">|", "2>", "&>", "&>>", ">&", ";>"])
 def test_a_file_that_a_shell_writes_to_is_not_described(own: Path, tmp_path: Path, operator: str) -> None:
     assert _described(tmp_path, "sh", "-c", f"echo a {operator}{own}; echo b {operator} {own}") is None
+
+
+@pytest.mark.parametrize("text", ["echo a#b; sort {}", "sort '>x' {}", "sort <{}"])
+def test_a_file_that_a_shell_reads_is_described(own: Path, tmp_path: Path, text: str) -> None:
+    assert _described(tmp_path, "sh", "-c", text.format(own)) is not None
 
 
 def test_no_file_is_described_of_which_the_request_has_another(own: Path, tmp_path: Path) -> None:

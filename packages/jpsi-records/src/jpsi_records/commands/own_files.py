@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import stat
 import sys
@@ -18,6 +19,8 @@ from ..model.paths import is_inside
 
 # The directories of what is installed.
 _INSTALLED = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", sys.prefix)))
+# The operators before the name of a file that a shell writes to, behind others such as `;`.
+_OUTPUT = re.compile(r"[();|&]*>{1,2}[|&]?")
 
 
 def describe_own_files(computation: Computation, records: Path) -> str | None:
@@ -96,11 +99,13 @@ def _shell_words(text: str) -> Iterator[str]:
     """Yield the words of a text in the shell's language, without the files that it writes to."""
     lexer = shlex.shlex(text, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
+    # for shlex, it begins a comment even within a word
+    lexer.commenters = ""
     before = ""
     # a text need not be in that language
     with contextlib.suppress(ValueError):
         for word in lexer:
-            if not before.startswith(">"):
+            if not _OUTPUT.fullmatch(before):
                 yield word
             before = word
 
