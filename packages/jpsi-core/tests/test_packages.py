@@ -60,8 +60,9 @@ class Imports(ast.NodeVisitor):
         self.found: set[str] = set()
 
     def visit_If(self, node: ast.If) -> None:
-        if ast.unparse(node.test) != "TYPE_CHECKING":
-            self.generic_visit(node)
+        body = [] if ast.unparse(node.test) == "TYPE_CHECKING" else node.body
+        for statement in (*body, *node.orelse):
+            self.visit(statement)
 
     def visit_Import(self, node: ast.Import) -> None:
         self.found.update(it.name.partition(".")[0] for it in node.names)
@@ -82,6 +83,14 @@ def imported_distributions(source: Path) -> Iterator[str]:
         # whoever starts a fake has the test kit
         others -= {"jpsi_testing"} if "fake" in path.parts else set()
         yield from (canonicalize_name(DISTRIBUTIONS.get(it, it)) for it in others)
+
+
+def test_what_is_imported_if_no_type_checker_runs_is_found() -> None:
+    imports = Imports()
+
+    imports.visit(ast.parse("if TYPE_CHECKING:\n import a\nelse:\n import b\nif c:\n import d"))
+
+    assert imports.found == {"b", "d"}
 
 
 @pytest.mark.parametrize("name", sorted(PROJECTS))
