@@ -57,7 +57,7 @@ class Arrays:
     largest: int
     #: The variable from which a running element reads the native id of its array, in any spelling that all
     #: elements share. Several names are separated by blanks: the first that is set counts. A job with an
-    #: index of its user that is no element has its own id in it.
+    #: index of its user that is no element has its own id in it, unless it inherits no environment.
     id_variable: str
     #: The variable from which a running element reads its index. A job with an index of its user has that in
     #: it, too.
