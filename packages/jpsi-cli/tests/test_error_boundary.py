@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_cli.error_boundary import _locate
+import jpsi
+from jpsi_cli import messages
+from jpsi_cli.error_boundary import _locate, _typed_options, run_reporting_errors, translate_to_options
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
 
@@ -81,6 +83,27 @@ def test_an_option_that_was_typed_beside_a_document_is_named(run: Run, tmp_path:
     assert "jpsi: job.json: attributes.duration: it asks for 2 days" in kept.stderr.decode()
     assert "jpsi: job.json: --time: it asks for 3 days" in typed.stderr.decode()
     assert "jpsi: job.json: --time: it asks for 3 days" in short.stderr.decode()
+
+
+def test_a_number_is_typed_even_if_it_is_0() -> None:
+    typed = {"memory": 0, "gpus": 0.0, "qos": "", "exclusive": True}
+
+    options = _typed_options({**typed, "nodes": None, "lenient": False, "after": ()})
+
+    assert options == {"--memory", "--gpus", "--qos", "--exclusive"}
+
+
+def test_the_options_of_one_command_are_not_those_of_what_follows_it(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(messages, "show_library_warnings", lambda: None)
+
+    def fail(**_: object) -> int:
+        raise jpsi.InvalidJobException("attributes.after names")
+
+    assert run_reporting_errors(fail, {"files": ("job",)}) == 2
+    assert capfd.readouterr().err == "jpsi: job: attributes.after names\n"
+    assert translate_to_options("attributes.after names") == "--after names"
 
 
 def test_validate_names_the_keys_of_a_document(run: Run, tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def run_reporting_errors(command: Callable[..., int], arguments: Mapping[str, ob
     """
     messages.show_library_warnings()
     documents, executor = _documents(arguments), arguments.get("executor")
-    _TYPED.set(_typed_options(arguments) if documents else None)
+    token = _TYPED.set(_typed_options(arguments) if documents else None)
     try:
         return command(**arguments)
     except SelectionError as e:
@@ -50,6 +50,8 @@ def run_reporting_errors(command: Callable[..., int], arguments: Mapping[str, ob
     except jpsi.JpsiError as e:
         messages.error(translate_to_options(str(e)))
         return exit_codes.JPSI
+    finally:
+        _TYPED.reset(token)
 
 
 def executor_names() -> set[str]:
@@ -67,7 +69,8 @@ def _documents(arguments: Mapping[str, object]) -> list[str]:
 
 def _typed_options(arguments: Mapping[str, object]) -> frozenset[str]:
     """Return the options that were typed, in their long forms."""
-    typed = (name for name, value in arguments.items() if value not in (None, False, ()))
+    # 0 equals False, and is typed
+    typed = (name for name, it in arguments.items() if it is not None and it is not False and it != ())
     return frozenset("--time" if name == "t" else f"--{name.replace('_', '-')}" for name in typed)
 
 
