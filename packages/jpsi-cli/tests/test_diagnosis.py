@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -143,6 +145,14 @@ OWNED = {
             "or have it save its state and resume"
         ),
     ),
+    "deadline of a task": (
+        Owner.WORKFLOW,
+        Reason.DEADLINE,
+        (
+            "run it again with a later deadline, or less time, in FILE, the document of its workflow: "
+            "jpsi workflow run --failed FILE"
+        ),
+    ),
     "setup of a request": (
         Owner.REQUEST,
         Reason.SETUP,
@@ -192,6 +202,81 @@ def test_paths_are_relative_to_the_directory_that_the_user_can_set(
         f"conf.txt does not exist on the node: paths are relative to {directory}"
     )
     assert diagnose(program).advice == [f"there is no ./a in /home/me: check the path, and {directory}"]
+
+
+OWNED_SETTINGS = {
+    "killed": (
+        failed(Reason.SIGNAL, 137, signal=9),
+        [],
+        "give it more than 4G, with the memory in the document of its {}",
+    ),
+    "memory by its words": (
+        failed(Reason.EXIT_CODE, 1),
+        ["std::bad_alloc"],
+        "it ran out of memory: ask for more, with the memory in the document of its {}",
+    ),
+    "no program": (failed(Reason.EXIT_CODE, 127), [], "check its path, or load its module in its command"),
+    "launcher": (
+        failed(Reason.LAUNCH),
+        [],
+        "check the launcher, and what it printed: jpsi logs --stderr JOB",
+    ),
+    "dependency": (failed(Reason.DEPENDENCY), [], "check the job that it waited for"),
+    "queue": (
+        JobStatus(JobState.QUEUED, message="the nodes are down"),
+        [],
+        "meanwhile try another queue: the `queue_name` in the document of its {}",
+    ),
+    "never": (
+        JobStatus(JobState.QUEUED, message="the job asks for more time than its partition allows (X)"),
+        [],
+        "it never starts like this: lower the `duration` in the document of its {}",
+    ),
+}
+
+
+@pytest.mark.parametrize("owner", Owner)
+@pytest.mark.parametrize(("status", "errors", "advice"), OWNED_SETTINGS.values(), ids=OWNED_SETTINGS)
+def test_advice_names_what_the_document_of_a_job_has(
+    status: JobStatus, errors: list[str], advice: str, owner: Owner
+) -> None:
+    (found,) = diagnose(JobFacts(status=status, spec=SPEC, owner=owner, errors=errors)).advice
+
+    assert found.endswith(advice.format(owner.noun))
+
+
+def _all_ends() -> Iterator[tuple[JobStatus, Sequence[str]]]:
+    yield from ((status, errors) for status, errors, _ in ENDS.values())
+    yield from ((failed(reason), ()) for reason in Reason)
+    yield from ((failed(Reason.SIGNAL, signal=number), ()) for number in range(1, 32))
+    yield from ((JobStatus(JobState.QUEUED, message=message), ()) for message in WAITS)
+    yield from (
+        (JobStatus(JobState.QUEUED, message=f"more {it} than allowed"), ()) for it in ("memory", "cores")
+    )
+    yield (failed(Reason.SETUP, message="the job's directory could not be entered: /x"), ())
+
+
+@pytest.mark.parametrize("owner", Owner)
+def test_no_advice_for_the_job_of_a_document_names_an_option_of_submit(owner: Owner) -> None:
+    excess = [f"--{it}: it can never start" for it in ("nodes", "cores", "memory", "time")]
+    facts = [JobFacts(status=it, spec=SPEC, owner=owner, errors=errors) for it, errors in _all_ends()]
+    facts.append(JobFacts(status=JobStatus(JobState.QUEUED), spec=SPEC, owner=owner, excess=excess))
+
+    advice = [it for of in facts for it in diagnose(of).advice]
+
+    # what remains behind commands of their own, or such as `jpsi logs --stderr JOB`
+    remaining = [
+        re.sub(r"jpsi (workflow|request|logs|ls|wait|release|cancel) [^,;:]*", "", it) for it in advice
+    ]
+    assert [it for it in remaining if "--" in it or "jpsi re" in it] == []
+
+
+def test_the_words_of_the_user_are_no_options_of_submit() -> None:
+    spec = attrs.evolve(SPEC, executable="prog --time 3")
+
+    advice = diagnose(JobFacts(status=failed(Reason.EXECUTABLE), spec=spec, owner=Owner.REQUEST)).advice
+
+    assert advice[0] == "if that is a line of shell: sh -c 'prog --time 3'"
 
 
 def test_a_task_that_was_not_submitted_is_submitted_by_its_workflow() -> None:
@@ -364,6 +449,7 @@ WAITS = {
     ),
     "The job array has reached its running element limit": "it starts when another element has ended",
     "the account is invalid (InvalidAccount)": "name another project",
+    "its reservation has not begun (Reservation)": "or submit the job without --reservation",
     "a licence is not free (Licenses)": "when a licence is free",
     "a node that the job needs is not available (ReqNodeNotAvail)": "try another queue",
 }

@@ -19,7 +19,7 @@ from jpsi_engine import describe_never
 
 from ..interpreters import describe_missing_interpreter
 from ..output import HELD_ADVICE, format_size
-from ..stored_jobs import Owner
+from ..stored_jobs import Owner, name_settings
 from .job_table import format_age
 
 
@@ -200,12 +200,12 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
         text = facts.status.message or ""
         never = facts.excess or [it for it in [describe_never(text, "--")] if it is not None]
         if never:
-            yield from never
+            yield from (name_settings(facts.owner, it) for it in never)
             return
         found = (advice for pattern, advice in _WAIT_REASONS if re.search(pattern, text, re.IGNORECASE))
         advice = next(found, None)
         if advice is not None:
-            yield advice.format(less=_ASK_FOR_LESS, job=facts.job, it="it")
+            yield name_settings(facts.owner, advice.format(less=_ASK_FOR_LESS, job=facts.job, it="it"))
         yield from facts.dependencies
         if facts.queue:
             yield facts.queue
@@ -288,6 +288,9 @@ _OWNED_REASONS = {
     jpsi.Reason.OUT_OF_MEMORY: "give it more memory{memory} in FILE, the document of its {owner}: {run}",
     jpsi.Reason.SETUP: f"fix what the message names, and run it again: {_RUN_AGAIN}",
     jpsi.Reason.NODE_FAIL: f"the job is not to blame, run it again: {_RUN_AGAIN}",
+    jpsi.Reason.DEADLINE: (
+        "run it again with a later deadline, or less time, in FILE, the document of its {owner}: {run}"
+    ),
     jpsi.Reason.PREEMPTED: "name a queue without preemption in FILE, the document of its {owner}: {run}",
 }
 _REQUEST_TIMEOUT = (
@@ -331,9 +334,10 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     if isinstance(number, int) and status.reason in {None, jpsi.Reason.SIGNAL, jpsi.Reason.EXIT_CODE}:
         name = _signal_name(number)
         if attributes.warn is not None and name == f"SIG{attributes.warn[0].removeprefix('SIG')}":
-            yield f"jpsi sent it {name}, as --warn asks: the program has to handle that signal"
+            setting = name_settings(owner, "--warn")
+            yield f"jpsi sent it {name}, as {setting} asks: the program has to handle that signal"
         elif (advice := _SIGNALS.get(name)) is not None:
-            yield advice.format(**requested)
+            yield name_settings(owner, advice).format(**requested)
     elif status.reason is jpsi.Reason.EXIT_CODE and _SUPERVISOR in (facts.spec.arguments or ()):
         yield (
             "a task in its allocation failed: jpsi workflow status FILE names it, and jpsi workflow logs "
@@ -341,7 +345,8 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         )
     elif status.reason is jpsi.Reason.EXIT_CODE:
         where = "its last lines" if facts.errors else f"its output: jpsi logs {facts.job}"
-        yield _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
+        advice = _CODES.get(status.exit_code or 0, f"the program itself returned this: look at {where}")
+        yield name_settings(owner, advice)
     elif status.reason is not None and status.reason in _REASONS:
         yield from _advice_on_directory(facts)
         program = facts.spec.executable or ""
@@ -358,7 +363,7 @@ def _advise_repetition(facts: JobFacts, reason: jpsi.Reason) -> str:
     if owner is not None and reason in _OWNED_REASONS:
         is_longer = owner is Owner.REQUEST and reason is jpsi.Reason.TIMEOUT
         return _REQUEST_TIMEOUT if is_longer else _OWNED_REASONS[reason]
-    return "{repeated}" if facts.is_repeated and _REPEAT in advice else advice
+    return "{repeated}" if facts.is_repeated and _REPEAT in advice else name_settings(owner, advice)
 
 
 def _advise_path(facts: JobFacts) -> str:
@@ -371,16 +376,11 @@ def _advise_path(facts: JobFacts) -> str:
         where = (
             "where the job ran"
             if is_absolute
-            else f"in {facts.directory}: check the path, and {_directory_setting(facts.owner)}"
+            else f"in {facts.directory}: check the path, and {name_settings(facts.owner, '--dir')}"
         )
         return f"there is no {program} {where}"
     is_refused = "may not be executed" in message
     return f"let it be executed: chmod +x {word(str(facts.directory / program))}" if is_refused else ""
-
-
-def _directory_setting(owner: Owner | None) -> str:
-    """Return by what the user sets the directory in which a job runs."""
-    return "--dir" if owner is None else f"the `cwd` of its {owner.noun}"
 
 
 # Messages about directories that the runner could not use.
@@ -394,7 +394,8 @@ def _advice_on_directory(facts: JobFacts) -> Iterator[str]:
         parent = (facts.directory / match["path"]).parent
         yield f"make the directory of that file if there is none: mkdir -p {word(str(parent))}"
     elif _DIRECTORY_FAILURE in message:
-        yield "if there is no such directory, make it, or submit the job with --create-dir"
+        advice = "if there is no such directory, make it, or submit the job with --create-dir"
+        yield name_settings(facts.owner, advice)
 
 
 def _signal_name(number: int) -> str:
@@ -445,7 +446,7 @@ _ERROR_PATTERNS = (
             r"no such file or directory: ['\"]?(?P<what>[^\s'\"]+)|"
             r"(?P<name>[^\s:'\"]+)['\"]?: no such file or directory"
         ),
-        "{what} does not exist on the node: paths are relative to {directory}",
+        "{what} does not exist on the node: paths are relative to --dir",
     ),
     (r"read-only file system", "it wrote where nothing can be written on the node"),
     (r"connection (refused|timed out)|could not resolve host", "the nodes may have no network access"),
@@ -460,7 +461,7 @@ def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
             if match is not None and (pattern not in {_NO_MODULES, _NOT_FOUND} or _is_end(line, facts)):
                 groups = match.groupdict()
                 what = groups.get("what") or groups.get("name") or ""
-                yield advice.format(what=what, directory=_directory_setting(facts.owner))
+                yield name_settings(facts.owner, advice).format(what=what)
                 return
 
 

@@ -37,7 +37,7 @@ else:
                 "describe_vain_waits naming_ended read_dependencies sort_dependencies"
             ),
             ".output_files": "Stream named_path was_not_opened",
-            ".owner": "Owner find_owner",
+            ".owner": "Owner find_owner name_settings",
             ".recall": (
                 "RecalledJobs best_status listed_jobs recall_jobs recover_remote_jobs "
                 "refresh_statuses report_failures settle_ends"
