@@ -53,6 +53,8 @@ __all__ = [
 if not TYPE_CHECKING:
     from jpsi.plugin.engine import door
 
-    _rooms = ["host", "local", "job_fields", "queue_limits", "attribute_notices", "array_expansion"]
-    _rooms += ["batch", "job_store"]
+    _rooms = [
+        *("host", "local", "job_fields", "queue_limits", "attribute_notices", "array_expansion", "batch"),
+        "job_store",
+    ]
     __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

@@ -14,8 +14,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ..model import Computation, Purity
-from ..model.paths import is_inside
+from ..model import Computation, Purity, is_inside
 
 # The directories of what is installed.
 _INSTALLED = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", sys.prefix)))

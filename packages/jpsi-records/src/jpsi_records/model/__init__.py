@@ -40,6 +40,7 @@ from .mounts import (
     revision_words,
     write_mount,
 )
+from .paths import is_inside
 from .placement import Placement
 from .request_spec import (
     RequestSpec,

@@ -193,7 +193,7 @@ class BulkTests(ManyTests, HookTests):
     def test_a_job_that_repeats_an_element_alone_has_an_id_of_its_array(
         self, executor: JobExecutor, offered: Capabilities | None, tmp_path: Path
     ) -> None:
-        """It is its own native id, in the variable in which elements have that of their array."""
+        """The variable in which elements have the id of their array has the own id of the job."""
         if offered is None or offered.arrays is None:
             pytest.skip("it has no arrays")
         names = offered.id_variable, offered.arrays.id_variable
