@@ -64,16 +64,20 @@ def cut_seconds(request: pytest.FixtureRequest) -> float:
 
 @contextmanager
 def cut() -> Iterator[None]:
-    """Cut all existing and new connections."""
+    """Cut all existing connections, before the block begins, and new ones as long as it runs."""
     is_over = threading.Event()
 
-    def cutting() -> None:
-        while not is_over.wait(0.05):
-            for pid in servers():
-                # a process may be gone already, or still belong to root
-                with suppress(ProcessLookupError, PermissionError):
-                    os.kill(pid, signal.SIGKILL)
+    def kill_servers() -> None:
+        for pid in servers():
+            # a process may be gone already, or still belong to root
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, signal.SIGKILL)
 
+    def cutting() -> None:
+        while not is_over.wait(0.02):
+            kill_servers()
+
+    kill_servers()
     thread = threading.Thread(target=cutting)
     thread.start()
     try:
