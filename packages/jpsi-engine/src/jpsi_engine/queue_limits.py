@@ -411,7 +411,7 @@ def _query(executor: jpsi.JobExecutor) -> Sequence[jpsi.Queue]:
 
 
 def _is_plain(name: object) -> TypeGuard[str]:
-    # a name of a wrong type is reported elsewhere
+    # the validation of the job reports a name of a wrong type
     is_text = isinstance(name, str) and _PLAIN_NAME.fullmatch(name) is not None
     return is_text and name != jpsi.JobAttributes.AUTO_QUEUE
 

@@ -10,6 +10,7 @@ import os
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import attrs
@@ -113,6 +114,12 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
             yield key, offering[0] if offering else None
 
 
+class _Reading(NamedTuple):
+    """The distribution that the files of a folder describe, if it has plugins for jpsi."""
+
+    found: Distribution | None
+
+
 def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
     folder = os.path.join(directory, name)  # noqa: PTH118  as above
     versions = {"entry_points.txt": _version_of_file(f"{folder}/entry_points.txt")}
@@ -121,8 +128,10 @@ def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
         return None
     versions |= {file: _version_of_file(f"{folder}/{file}") for file in ("METADATA", "PKG-INFO")}
     wanted = (key, folder, *versions.values())
-    if wanted in _read:
-        return _read[wanted]
+    # another thread may clear it meanwhile
+    known = _read.get(wanted)
+    if known is not None:
+        return known.found
     failed: list[str] = []
 
     def read(file: str) -> str | None:
@@ -138,13 +147,13 @@ def _in_folder(key: str, directory: str, name: str) -> Distribution | None:
     if not any(versions[file] for file in failed):
         if len(_read) >= _MOST_READ:
             _read.clear()
-        _read[wanted] = found
+        _read[wanted] = _Reading(found)
     return found
 
 
 # What was read, by the folder and the versions of its files: a program that makes an executor for each of
 # many tasks would otherwise read a hundred files each time.
-_read: dict[Hashable, Distribution | None] = {}
+_read: dict[Hashable, _Reading] = {}
 _MOST_READ = 2048
 
 

@@ -110,7 +110,8 @@ class DependencyStates:
         # A job that the queue has forgotten has ended, even if the accounting does not have it yet.
         recorded = self._accounting_states(missing)
         # some batch systems call an array ended of which elements still run
-        doubtful = [it for it in native_ids if it not in own | recorded and _may_be_array(known.get(it))]
+        others = [it for it in native_ids if it not in own and it not in recorded]
+        doubtful = [it for it in others if _may_be_array(known.get(it))]
         return dict.fromkeys(own) | known | recorded | arrays | self._array_states(doubtful, known, monitor)
 
     def _array_states(
