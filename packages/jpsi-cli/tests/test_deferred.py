@@ -7,6 +7,7 @@ import fcntl
 import itertools
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +29,7 @@ from jpsi_engine.scheduler import QuotaReached
 from jpsi_engine.spool import Spool
 from jpsi_engine.verdict import CANCEL, Stop
 from jpsi_testing.fake import FakeScheduler, on_path
+from jpsi_testing.threads import in_this_thread
 from stored_jobs import stored_job
 
 
@@ -629,7 +631,7 @@ def test_a_job_whose_dependencies_cannot_be_read_waits_until_they_can(
             assert stored(second).status.state is jpsi.JobState.NEW
             hidden.rename(file)
 
-    monkeypatch.setattr(deferred.time, "sleep", pause)
+    monkeypatch.setattr(deferred.time, "sleep", in_this_thread(pause, time.sleep))
     submit_deferred(deferral.name)
 
     assert pauses[0] == deferred._RETRY_SECONDS
@@ -637,7 +639,7 @@ def test_a_job_whose_dependencies_cannot_be_read_waits_until_they_can(
 
 
 def test_the_pause_after_a_slow_look_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deferred.time, "monotonic", lambda: 100.0)
+    monkeypatch.setattr(deferred.time, "monotonic", in_this_thread(lambda: 100.0, time.monotonic))
 
     assert deferred._pause_after(40.0) == deferred._LONGEST_LOOK_SECONDS
 

@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,7 @@ import pytest
 
 from jpsi.plugin import install_command
 from jpsi_cli.cluster import fake as companion
+from jpsi_testing.threads import in_this_thread
 from jpsi_testing.waiting import eventually
 
 if TYPE_CHECKING:
@@ -239,7 +241,7 @@ def test_without_pidfds_the_end_is_noticed_too(monkeypatch: pytest.MonkeyPatch) 
             naps.append(seconds)
             process.communicate()
 
-        monkeypatch.setattr(companion.time, "sleep", nap)
+        monkeypatch.setattr(companion.time, "sleep", in_this_thread(nap, time.sleep))
         companion._wait_for_exit(process.pid, None)
 
     assert len(naps) == 1

@@ -19,6 +19,7 @@ from jpsi_cli.output import WaitReasons
 from jpsi_cli.stored_jobs import select_jobs, wait_for_ends, waiting
 from jpsi_engine import job_store
 from jpsi_testing.fake import FakeScheduler, on_path
+from jpsi_testing.threads import in_this_thread
 from stored_jobs import stored_job
 
 if TYPE_CHECKING:
@@ -194,7 +195,7 @@ def test_a_thread_that_cannot_start_costs_the_reasons_alone(monkeypatch: pytest.
         msg = "can't start new thread"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(threading.Thread, "start", in_this_thread(refuse, threading.Thread.start))
     recalled: Any = SimpleNamespace(jobs={})
 
     with waiting.reasons_reported([], recalled):

@@ -24,6 +24,7 @@ from jpsi_engine.spool.pruning import prune
 from jpsi_engine.verdict import CANCEL, Stop, has_exit_marker
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, on_path
+from jpsi_testing.threads import in_this_thread
 from jpsi_testing.waiting import eventually
 from killed_clients import run_client
 from toys import install_toy
@@ -218,7 +219,7 @@ def test_a_file_with_too_many_links_is_copied(
             raise OSError(errno.EMLINK, "Too many links", path)
         link(source, path)
 
-    monkeypatch.setattr(os, "link", refuse)
+    monkeypatch.setattr(os, "link", in_this_thread(refuse, os.link))
 
     assert deferred_together(executor)[1].spec.attributes.after == AFTER
 

@@ -22,6 +22,7 @@ from jpsi_functions import CallFuture, FunctionExecutor, RemoteTraceback
 from jpsi_functions.calls import Call
 from jpsi_functions.sessions import Session, StoredCall
 from jpsi_functions.submit_queue import SubmitQueue
+from jpsi_testing.threads import in_this_thread
 
 # However busy the machine is.
 PATIENCE = 60
@@ -420,7 +421,7 @@ def test_files_are_copied_where_they_cannot_be_linked(
         link(source, target)
 
     session = Session.create(tmp_path / "calls", {})
-    monkeypatch.setattr("os.link", refuse)
+    monkeypatch.setattr(os, "link", in_this_thread(refuse, os.link))
     stored = [session.add_call(str(it), 1, b"function", b"arguments") for it in range(3)]
 
     assert {(it.folder / "function").read_bytes() for it in stored} == {b"function"}

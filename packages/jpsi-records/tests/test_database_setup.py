@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,6 +19,7 @@ from jpsi_records.store.database import Database
 from jpsi_records.store.database_setup import _migrate
 from jpsi_records.store.database_setup import open_database as opened
 from jpsi_records.store.schema import HEAD, METADATA
+from jpsi_testing.threads import in_this_thread
 
 MADE = "2026-01-01T00:00:00.000000+00:00"
 
@@ -166,7 +168,7 @@ def test_processes_that_create_a_database_together_wait_for_each_other(
         waited.append(seconds)
         other.commit()
 
-    monkeypatch.setattr(databases.time, "sleep", wait)
+    monkeypatch.setattr(databases.time, "sleep", in_this_thread(wait, time.sleep))
     database = Database(f"sqlite:///{path}")
 
     with database.reading() as tx:

@@ -26,6 +26,7 @@ from jpsi_ssh.hooks import open_transport
 from jpsi_ssh.protocol import channel
 from jpsi_ssh.protocol.channel import Channel
 from jpsi_ssh.transport import SshTransport
+from jpsi_testing.threads import in_this_thread
 from jpsi_testing.waiting import eventually
 
 
@@ -422,7 +423,7 @@ def test_a_garbage_collected_transport_leaves_no_process(
 
     del transport, lines
     with monkeypatch.context() as patched:
-        patched.setattr(time, "sleep", lambda _: pytest.fail("close() waits"))
+        patched.setattr(time, "sleep", in_this_thread(lambda _: pytest.fail("close() waits"), time.sleep))
         gc.collect()
 
     assert eventually(lambda: not sessions(runtime))

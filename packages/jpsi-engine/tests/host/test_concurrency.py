@@ -11,6 +11,7 @@ import pytest
 
 from jpsi_engine.host import concurrency
 from jpsi_engine.host.concurrency import concurrently
+from jpsi_testing.threads import in_this_thread
 
 
 @pytest.mark.parametrize("at_most", [1, 3, 100])
@@ -59,7 +60,7 @@ def test_without_threads_it_is_done_here(monkeypatch: pytest.MonkeyPatch) -> Non
         msg = "can't start new thread"
         raise RuntimeError(msg)
 
-    monkeypatch.setattr(threading.Thread, "start", refuse)
+    monkeypatch.setattr(threading.Thread, "start", in_this_thread(refuse, threading.Thread.start))
     monkeypatch.setattr(concurrency, "_idle", {})
     done: list[int] = []
 
@@ -111,7 +112,7 @@ def test_an_interrupt_while_threads_are_started_leaves_none_at_work(monkeypatch:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(threading.Thread, "start", interrupted)
+        patch.setattr(threading.Thread, "start", in_this_thread(interrupted, threading.Thread.start))
         patch.setattr(concurrency, "_idle", {})
         patch.setattr(concurrency, "_IDLE_SECONDS", 0.0)
         with pytest.raises(KeyboardInterrupt):

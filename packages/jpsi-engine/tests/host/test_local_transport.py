@@ -19,6 +19,7 @@ import jpsi_engine.host.local_transport
 from jpsi.contract.command import Command, CommandResult
 from jpsi.model.errors import SubmitException, TransportError
 from jpsi_engine.host.local_transport import LocalTransport
+from jpsi_testing.threads import in_this_thread
 
 transport = LocalTransport()
 
@@ -172,7 +173,7 @@ def test_the_exit_of_a_command_that_closed_its_output_is_not_awaited_by_sleeping
         pytest.fail("slept")
 
     monkeypatch.setattr(jpsi_engine.host.local_transport, "_EXIT_WAIT_MS", 60_000)
-    monkeypatch.setattr(time, "sleep", refuse)
+    monkeypatch.setattr(time, "sleep", in_this_thread(refuse, time.sleep))
     ends_later = Command(["sh", "-c", "exec >&- 2>&-; exec sleep 0.01"], timeout=timedelta(minutes=1))
     assert transport.run(ends_later).returncode == 0
 

@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ import pytest
 
 from jpsi_engine import host
 from jpsi_engine.local import watchdog
+from jpsi_testing.threads import in_this_thread
 
 
 @pytest.fixture
@@ -129,7 +131,7 @@ def test_a_link_that_nfs_made_twice_counts_as_made(tmp_path: Path, monkeypatch: 
         link(source, target)
         link(source, target)
 
-    monkeypatch.setattr(os, "link", twice)
+    monkeypatch.setattr(os, "link", in_this_thread(twice, os.link))
 
     assert watchdog._record_stop(str(tmp_path / "stop.1.json"))
     assert not watchdog._record_stop(str(tmp_path / "stop.1.json"))
@@ -139,6 +141,6 @@ def test_the_time_in_which_the_machine_sleeps_counts(
     runner: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     times = iter([0.0, 3600.0])
-    monkeypatch.setattr("time.clock_gettime", lambda _: next(times))
+    monkeypatch.setattr(time, "clock_gettime", in_this_thread(lambda _: next(times), time.clock_gettime))
 
     assert not watchdog._has_ended(3600.0)

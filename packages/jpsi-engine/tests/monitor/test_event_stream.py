@@ -29,6 +29,7 @@ from jpsi_engine.host.local_transport import ProcessLines
 from jpsi_engine.monitor.event_stream import EventStream
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
+from jpsi_testing.threads import in_this_thread
 
 PATIENCE = 30.0
 HOUR = 3600.0
@@ -204,7 +205,7 @@ def test_close_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert next(read) == "up"
 
     with monkeypatch.context() as patched:
-        patched.setattr("time.sleep", lambda _: pytest.fail("it has slept"))
+        patched.setattr(time, "sleep", in_this_thread(lambda _: pytest.fail("it has slept"), time.sleep))
         with lines._lock:
             lines.close()
         lines.close()

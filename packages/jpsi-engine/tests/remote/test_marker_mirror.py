@@ -9,6 +9,7 @@ import pytest
 from jpsi_engine.remote.marker_mirror import MarkerMirror
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict.markers import Marker
+from jpsi_testing.threads import in_this_thread
 
 _SECOND = 1_000_000_000
 
@@ -143,7 +144,8 @@ def test_markers_of_one_listing_appear_in_the_order_of_their_times(
     mirror: MarkerMirror, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     appeared: list[str] = []
-    monkeypatch.setattr("os.rename", lambda _, path: appeared.append(Path(path).name))
+    noted = in_this_thread(lambda _, path: appeared.append(Path(path).name), os.rename)
+    monkeypatch.setattr(os, "rename", noted)
 
     names = ["a1.1.exit.run.0", "a1.1.signalled", "a1.1.active"]
     _handle_lines(

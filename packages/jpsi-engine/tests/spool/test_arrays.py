@@ -14,6 +14,7 @@ from jpsi_engine import host
 from jpsi_engine.spool.arrays import ArrayFiles, ArrayMember, _line_starts, adopt, read_link
 from jpsi_engine.spool.spool import Spool
 from jpsi_testing import json_values
+from jpsi_testing.threads import in_this_thread
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
@@ -215,7 +216,7 @@ def test_a_folder_has_its_link_from_the_first_moment(
         rename(source, target)
         seen.append(read_link(target, 1))
 
-    monkeypatch.setattr(os, "rename", renamed)
+    monkeypatch.setattr(os, "rename", in_this_thread(renamed, os.rename))
 
     def written(path: str, data: bytes) -> bool:
         seen.append(read_link(str(tmp_path / "job"), 1))

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from jpsi_engine.spool.retry_writer import RetryWriter
+from jpsi_testing.threads import in_this_thread
 
 READ_ONLY = OSError(errno.EROFS, os.strerror(errno.EROFS))
 
@@ -94,7 +95,8 @@ def test_a_write_that_succeeds_ends_the_failure_if_none_is_pending(
 
 def test_forked_child_retries_its_own_writes(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
-    monkeypatch.setattr(threading.Thread, "start", lambda thread: started.append(thread.name))
+    start = in_this_thread(lambda thread: started.append(thread.name), threading.Thread.start)
+    monkeypatch.setattr(threading.Thread, "start", start)
     retry_writer = RetryWriter("/work")
 
     # as after a fork, no thread of an earlier write is alive

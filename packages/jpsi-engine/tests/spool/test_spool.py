@@ -29,6 +29,7 @@ from jpsi_engine.spool.spool import Intent, Spool
 from jpsi_engine.verdict.exit_phases import CANCEL, TIMEOUT
 from jpsi_engine.verdict.marker_verdict import Stop, has_exit_marker, never_ran_status
 from jpsi_engine.verdict.markers import Marker, parse
+from jpsi_testing.threads import in_this_thread
 
 NOW = 1_767_225_600.0
 DAY = 86_400.0
@@ -838,7 +839,7 @@ def test_markers_that_cannot_be_moved_are_returned_nevertheless(
         raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as patch:
-        patch.setattr(os, "rename", refuse)
+        patch.setattr(os, "rename", in_this_thread(refuse, os.rename))
         found = [marker_names(spool.collect(["a1"], only_new=True)) for _ in range(3)]
 
     assert found == [{"a1": ["a1.1.active", EXIT]}] * 3
