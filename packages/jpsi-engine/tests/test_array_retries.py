@@ -270,13 +270,15 @@ def test_a_client_killed_while_it_submits_again_leaves_jobs_that_end_as_if_it_li
     # not back to an earlier state; one that was submitted may have ended by now
     allowed = {JobState.ACTIVE, JobState.COMPLETED}
     stored = stored_jobs(batch)
-    assert {it.status.state for it in stored.values() if it.earlier_ends} <= allowed
+    # it is read from the disk, where the clients that recover jobs soon record further ends
+    retried = {it.id for it in stored.values() if it.earlier_ends}
+    assert {stored[it].status.state for it in retried} <= allowed
     assert JobState.NEW not in {it.status.state for it in stored.values()}
     with JobExecutor("toy", config=batch) as executor, JobExecutor("toy", config=batch) as other:
         found = [*executor.recover(), *other.recover()]
 
         assert {job.id for job in found} == {it.id for it in stored.values() if not it.status.final}
-        assert {job.status.state for job in found if stored[job.id].earlier_ends} <= allowed
+        assert {job.status.state for job in found if job.id in retried} <= allowed
         assert set(states(found)) == {JobState.COMPLETED}
         assert runs_of(proofs) == [2, 2, 2]
         assert [it.status.state for it in stored_jobs(batch).values()] == [JobState.COMPLETED] * 3
