@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 from jpsi.contract.command import Command
@@ -165,6 +166,30 @@ def test_no_layer_is_called_twice() -> None:
         hooks.make_engine(setup=None)
 
     assert calls == [1]
+
+
+def test_a_relay_made_again_calls_what_its_layers_have_then() -> None:
+    layer = plugin(check_spec=lambda: ["a"])
+    same = [hook_caller(layer), hook_caller(layer)]
+    layer.check_spec = hookimpl(lambda: ["b"])
+
+    assert same[0] is same[1]
+    assert [it.check_spec(spec=None, site=None) for it in (same[0], hook_caller(layer))] == [[["a"]], [["b"]]]
+
+
+def test_a_layer_calls_its_own_object_and_not_an_equal_one() -> None:
+    @attrs.define
+    class Equal:
+        problems: list[str] = attrs.field(eq=False)
+
+        @hookimpl
+        def check_spec(self) -> list[str]:
+            return self.problems
+
+    one, other = Equal(["a"]), Equal(["b"])
+
+    assert one == other
+    assert [hook_caller(it).check_spec(spec=None, site=None) for it in (one, other)] == [[["a"]], [["b"]]]
 
 
 def test_a_hook_without_implementation_is_an_error() -> None:

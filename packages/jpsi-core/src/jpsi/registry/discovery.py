@@ -56,9 +56,11 @@ def installed(plugin_path: Iterable[str | os.PathLike[str]] = ()) -> Plugins:
     found = metadata.of_path(environment)
     own = {metadata.canonical(it.name): it.version for it in reversed(found)}
     running = {name: own[name] for name in FOUNDATIONS if name in own}
-    seen = {os.path.realpath(directory) for directory in environment}
     candidates = list(_candidates(found, None, 0))
-    for place, directory in enumerate(_directories(plugin_path), 1):
+    further = _directories(plugin_path)
+    # they are resolved only if there is something to compare with them, as that takes long
+    seen = {os.path.realpath(directory) for directory in environment} if further else set()
+    for place, directory in enumerate(further, 1):
         if os.path.realpath(directory) in seen:
             continue
         seen.add(os.path.realpath(directory))

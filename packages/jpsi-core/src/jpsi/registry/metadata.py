@@ -6,9 +6,10 @@ reports neither two versions of a distribution in one directory nor the metadata
 
 from __future__ import annotations
 
+import functools
 import os
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -101,17 +102,24 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
         return
     except OSError:
         return
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        if name.endswith((".dist-info", ".egg-info")):
-            folders.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
-    for key, rivals in folders.items():
+    for key, rivals in _metadata_folders(tuple(names)).items():
         offering = [it for name in rivals if (it := _in_folder(key, directory, name)) is not None]
         versions = tuple(sorted({it.version for it in offering}))
         if len(versions) > 1:
             yield from ((key, attrs.evolve(it, rivals=versions)) for it in offering)
         else:
             yield key, offering[0] if offering else None
+
+
+# Programs that make many executors list the same directories each time.
+@functools.lru_cache(maxsize=256)
+def _metadata_folders(names: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the metadata directories among these names, by the canonical names of the distributions."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        if name.endswith((".dist-info", ".egg-info")):
+            folders.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
+    return folders
 
 
 class _Reading(NamedTuple):
