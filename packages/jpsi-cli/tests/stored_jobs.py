@@ -28,9 +28,13 @@ def stored_job(
     spec: dict[str, Any] = {"executable": executable, **({} if name is None else {"name": name})}
     if "environment" in fields:
         spec["environment"] = fields.pop("environment")
-    custom, after = fields.pop("custom", None), fields.pop("after", None)
-    if custom or after:
-        spec["attributes"] = {"custom_attributes": custom, "after": after}
+    attributes = {
+        "custom_attributes": fields.pop("custom", None),
+        "after": fields.pop("after", None),
+        "duration": fields.pop("duration", None),
+    }
+    if any(attributes.values()):
+        spec["attributes"] = attributes
     intent = {"time": submitted.isoformat(), "directory": "/home/me", "spec": spec}
     record = JobRecord(job_id=job_id, attempt=1, intent=intent, native_id=native_id, **fields)
     return StoredJob(origin, JobHistory(record, frozenset({99})))

@@ -47,3 +47,15 @@ def test_the_interpreter_of_a_script_is_looked_for_where_the_job_ran(
     job = stored_job("a", executable=str(script), origin=attrs.evolve(origin, path=tmp_path), final=end)
 
     assert (f"an interpreter that does not: {interpreter!r}" in render_explanation(job)) is is_found
+
+
+@pytest.mark.parametrize(("name", "limit"), [("slurm", "1m0s"), ("local", "2s")])
+def test_the_time_limit_of_a_job_is_that_which_its_system_kept(
+    name: str, limit: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    end = encoded_end(jpsi.JobState.FAILED, 73, None, jpsi.Reason.TIMEOUT)
+    job = stored_job("a", origin=Origin(name, "", tmp_path), duration=2, final=end)
+
+    assert f"give it more time than {limit}: jpsi resubmit" in render_explanation(job)

@@ -148,8 +148,9 @@ def test_what_the_batch_system_itself_has_ended_has_failed(
 ) -> None:
     array = ("--array", "0-2") if is_array else ()
     job = printed(slurm("submit", "--hold", "--name", "sim", *array, "--", "true"))
-    open_ = slurm("resubmit", "--failed", job).stderr
-    assert (b"and are left out: jpsi wait" if is_array else b"and is left out: jpsi wait") in open_
+    open_ = slurm("resubmit", "--failed", job).stderr.decode()
+    whose = "3 jobs have not ended, and are" if is_array else f"job {job} (sim) has not ended, and is"
+    assert f"{whose} left out: jpsi wait {job}\n" in open_
     before = len(fake.jobs)
     fake.cancel_all([it.native_id for it in fake.jobs])
 
@@ -773,6 +774,16 @@ def test_the_new_job_may_wait_for_others(run: Run) -> None:
     (shown,) = json.loads(run("show", "--json", again).stdout)
     assert (shown["state"], shown["remark"].startswith(f"it is submitted after {held[:8]}")) == ("NEW", True)
     assert run("cancel", again, held).returncode == 0
+
+
+def test_elements_that_a_process_is_yet_to_submit_have_not_ended(run: Run) -> None:
+    array = run("submit", "--array", "0-2%1", "--", "sleep", "1000").stdout.decode().strip()
+
+    result = run("resubmit", "--failed", array)
+
+    expected = f"jpsi: 3 jobs have not ended, and are left out: jpsi wait {array}\n"
+    assert result.stderr.decode().startswith(expected)
+    assert run("cancel", array).returncode == 0
 
 
 def test_a_job_that_has_not_ended_is_not_repeated(run: Run) -> None:

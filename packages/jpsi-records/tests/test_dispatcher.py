@@ -65,15 +65,20 @@ def content(records: Records, digest: str | None) -> dict[str, str]:
 def test_a_job_that_can_never_start_is_not_submitted(
     records: Records, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    excess = Excess("nodes", "it asks for 9 nodes and can never start; the queue main has 2")
-    monkeypatch.setattr(dispatcher_module, "find_excess", lambda _executor, specs: {excess: [*specs]})
+    nodes = Excess("nodes", "it asks for 9 nodes and can never start; the queue main has 2")
+    time = Excess("time", "it asks for 5:00:00 and can never start; the queue main has 1:00:00")
+    monkeypatch.setattr(
+        dispatcher_module, "find_excess", lambda _executor, specs: {nodes: [*specs], time: [*specs]}
+    )
     request = records.submit(spec("touch", str(tmp_path / "ran")))
 
     dispatched(records)
 
     found = records.execution(request.execution or "")
     assert (found.state, found.reason) == (ExecutionState.CANCELLED, "invalid")
-    assert excess.sentence in found.status["error"]
+    listed = "".join(f"\n{' ' * 11}  - {it.sentence}" for it in (nodes, time))
+    shown = formatting.details(records.request(request.id), found, [], [])
+    assert f"error      the job is not valid:{listed}\n" in shown
     assert formatting.result(records.request(request.id), found, is_new=True) == (
         f"execution {found.id} never ran: failed (invalid)"
     )

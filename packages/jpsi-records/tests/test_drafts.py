@@ -219,9 +219,13 @@ def test_a_unique_prefix_of_an_id_is_accepted(run: Run) -> None:
 def test_an_ambiguous_prefix_of_ids_is_refused(client: Client) -> None:
     records = client("ca")
     one = records.submit(spec("a"))
-    records.submit(spec("b"))
+    two = records.submit(spec("b"))
 
-    with pytest.raises(NotFoundError, match="several requests begin with 0"):
+    with pytest.raises(NotFoundError, match=f"several requests begin with 0: {one.id}, {two.id}; write"):
+        records.cancel("0")
+    for name in "cd":
+        records.submit(spec(name))
+    with pytest.raises(NotFoundError, match=r"several requests begin with 0: .* and others; write more"):
         records.cancel("0")
     for nothing in ("", "%", "x", one.id + "0"):
         with pytest.raises(NotFoundError, match="there is no request"):

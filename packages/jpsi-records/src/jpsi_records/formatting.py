@@ -324,7 +324,7 @@ def details(
             f"log        {execution.log or '-'}",
             _modified(execution),
         ]
-        lines += [f"{key:<10} {printable(it)}" for key, it in execution.status.items()]
+        lines += [f"{key:<10} {printable_lines(it, ' ' * 11)}" for key, it in execution.status.items()]
     lines += [
         f"attempt {it.number}  {it.state} on {it.executor}, job {it.job}, native id {it.native_id or '-'}"
         for it in attempts
@@ -368,3 +368,8 @@ def table(rows: Sequence[tuple[str, ...]]) -> str:
 def printable(text: str) -> str:
     """Return text with escapes in place of characters that would control a terminal."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def printable_lines(text: str, indent: str = "") -> str:
+    """Return text like `printable`, in its lines; each but the first is indented."""
+    return f"\n{indent}".join(map(printable, text.split("\n")))

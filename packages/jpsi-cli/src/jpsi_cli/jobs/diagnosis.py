@@ -57,6 +57,8 @@ class JobFacts:
     reruns: int = 0
     #: How the attempts ended after which the job was submitted again, a sentence each.
     earlier_ends: Sequence[str] = ()
+    #: The time limit that its batch system kept, which may have rounded the requested one; None if unknown.
+    time_limit: timedelta | None = None
     #: True if jpsi was to cancel it before it ended.
     was_cancelled_by_jpsi: bool = False
     #: How long it ran, or has been waiting.
@@ -319,7 +321,7 @@ _SIGNALS = {
 def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
     status, resources, attributes = facts.status, facts.spec.resources, facts.spec.attributes
     memory = getattr(resources, "memory", None)
-    duration = attributes.duration
+    duration = facts.time_limit or attributes.duration
     owner = facts.owner
     requested = {
         "job": facts.job,

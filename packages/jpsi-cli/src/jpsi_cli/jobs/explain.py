@@ -7,7 +7,7 @@ derives a sentence and advice from these facts; `jpsi top` shows them as well.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import attrs
 
@@ -189,6 +189,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         queue=_describe_queue(job.spec.attributes),
         dependencies=describe_dependencies(job),
         memory=describe_memory(read_usage(job).memory),
+        time_limit=_find_time_limit(job) if status.reason is jpsi.Reason.TIMEOUT else None,
         earlier_ends=[_end(number, status) for number, status in enumerate(job.earlier_ends, 1)],
     )
 
@@ -197,6 +198,12 @@ def _end(attempt: int, status: jpsi.JobStatus) -> str:
     """Return how an attempt of a job ended that was submitted again."""
     message = status.message or f"it ended with exit code {status.exit_code}"
     return f"attempt {attempt} ended at {status.time.astimezone():%Y-%m-%d %H:%M:%S}: {message}"
+
+
+def _find_time_limit(job: StoredJob) -> timedelta | None:
+    """Return the time limit that the batch system kept: the requested one, rounded up to its unit."""
+    duration, unit = job.spec.attributes.duration, job.origin.walltime_unit
+    return duration and -(-duration // unit) * unit
 
 
 def _describe_queue(attributes: jpsi.JobAttributes) -> str:

@@ -261,10 +261,8 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
     repetitions = find_repetitions(list(stored.values()))
     jobs = [stored.get(job.id, job) for job in selected]
     _report_left_out(jobs)
-    if running := [job for job in jobs if not (job.status.final or job.deferral or job.is_unsent)]:
-        whose = f"{job_with_index(running[0])} has" if len(running) == 1 else f"{len(running)} jobs have"
-        are = "is" if len(running) == 1 else "are"
-        messages.error(f"{whose} not ended, and {are} left out: jpsi wait {running[0].id}")
+    if running := [job for job in jobs if _is_under_way(job)]:
+        messages.error(_describe_running(running))
     failed = [job for job in jobs if has_failed(job) or job.was_given_up]
     found = {job.id: job for job in failed if job.id not in repetitions}
     if not failed:
@@ -278,6 +276,27 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
         messages.error(f"nothing to submit: what failed was submitted again before, as {listed}{more}")
     # of a job and its repetition that was never submitted, one is enough
     return [job for job in found.values() if job.repeats not in found]
+
+
+def _is_under_way(job: StoredJob) -> bool:
+    """Return True if a job has not ended, and runs by itself or as a process is to submit it."""
+    return not (job.status.final or was_not_submitted(job) or _lacks_process(job))
+
+
+def _lacks_process(job: StoredJob) -> bool:
+    """Return True if a job is yet to be submitted, and no process does that."""
+    deferral = job.deferral
+    return deferral is not None and not (deferral.is_attended or deferral.is_held(job.id))
+
+
+def _describe_running(jobs: Sequence[StoredJob]) -> str:
+    """Return that jobs have not ended, with the command that waits for them."""
+    is_one = len(jobs) == 1
+    whose = f"{job_with_index(jobs[0])} has" if is_one else f"{len(jobs)} jobs have"
+    ids = [jobs[0].id] if is_one else list(dict.fromkeys(job.array_id or job.id for job in jobs))
+    more = f", and {len(ids) - _MAX_NAMED} more" if len(ids) > _MAX_NAMED else ""
+    awaited = " ".join(ids[:_MAX_NAMED])
+    return f"{whose} not ended, and {'is' if is_one else 'are'} left out: jpsi wait {awaited}{more}"
 
 
 def _settle_repetitions() -> dict[str, StoredJob]:
@@ -298,11 +317,7 @@ def _settle_repetitions() -> dict[str, StoredJob]:
 def _report_left_out(jobs: Iterable[StoredJob]) -> None:
     """Report jobs that did not fail, and may never run all the same."""
     jobs = list(jobs)
-    deferred = {job.id: job.deferral for job in jobs if job.deferral is not None}
-    waiting = [
-        job for job in jobs if (it := deferred.get(job.id)) and not (it.is_attended or it.is_held(job.id))
-    ]
-    if waiting:
+    if waiting := [job for job in jobs if _lacks_process(job)]:
         whose = f"{job_with_index(waiting[0])} is" if len(waiting) == 1 else f"{len(waiting)} jobs are"
         messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {waiting[0].id}")
     unsent = [job for job in jobs if was_not_submitted(job) and not job.was_given_up]

@@ -331,7 +331,7 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
         return NO_EXIT_CODE
     click.echo(f"jpsi: {formatting.result(request, execution, is_new=is_new)}", err=True)
     if "error" in execution.status:
-        click.echo(f"jpsi: {formatting.printable(execution.status['error'])}", err=True)
+        click.echo(f"jpsi: {formatting.printable_lines(execution.status['error'])}", err=True)
     _show_log(records, execution, is_json=is_json)
     if execution.reason == "cancelled":
         return CANCELLED

@@ -69,11 +69,13 @@ def full_id(tx: Transaction, column: Column[str], prefix: str) -> str:
     found: list[str] = []
     if _ID_PREFIX.fullmatch(prefix):
         begins = column.startswith(prefix, autoescape=True)
-        statement = select(column).where(begins).order_by(column).limit(_MAX_NAMED)
+        statement = select(column).where(begins).order_by(column).limit(_MAX_NAMED + 1)
         found = list(tx.execute(statement).scalars())
     if len(found) == 1 or prefix in found:
         return prefix if prefix in found else found[0]
     if found:
-        msg = f"several {what}s begin with {prefix}: {', '.join(found)}; write more characters"
+        others = " and others" if len(found) > _MAX_NAMED else ""
+        listed = ", ".join(found[:_MAX_NAMED])
+        msg = f"several {what}s begin with {prefix}: {listed}{others}; write more characters"
         raise AmbiguousError(msg)
     raise NotFoundError(f"there is no {what} {prefix}")
