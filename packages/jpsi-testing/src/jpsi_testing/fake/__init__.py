@@ -8,6 +8,7 @@ a cluster.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from jpsi_testing.fake.callers import *
     from jpsi_testing.fake.client import *
     from jpsi_testing.fake.clock import *
     from jpsi_testing.fake.commands import *
@@ -74,5 +75,5 @@ if not TYPE_CHECKING:
     from jpsi.plugin.engine import door
 
     _below = ["clock", "invocation", "job", "commands", "faults", "options", "tasks", "spoken"]
-    _rooms = [*_below, "client", "server", "path", "task_runner", "mpi", "scheduler"]
+    _rooms = [*_below, "client", "callers", "server", "path", "task_runner", "mpi", "scheduler"]
     __getattr__, __dir__ = door(__name__, __all__, [f"{__name__}.{it}" for it in _rooms])

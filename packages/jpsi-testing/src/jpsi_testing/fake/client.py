@@ -1,7 +1,7 @@
 """The program behind each fake command: sends its call to the server over a socket, and prints the answer.
 
-`path` writes commands that run it; `server` answers. It is run by its path, without the rest of jpsi and with
-as few imports as possible, as it is started very often.
+`path` writes commands that run it, if need be; `server` answers. It is run by its path, without the rest of
+jpsi and with as few imports as possible, as its start takes most of the time of a command.
 """
 
 from __future__ import annotations
@@ -22,12 +22,11 @@ _LENGTH = 8
 
 
 def main() -> int:
-    """Run the command named by the arguments after the socket's path; return its exit code."""
-    path, *argv = sys.argv[1:]
+    """Run the command named by the arguments after the server's address; return its exit code."""
+    address, *argv = sys.argv[1:]
     call: dict[str, object] = {"argv": argv, "environment": dict(os.environ), "directory": os.getcwd()}  # noqa: PTH109  slow
-    connection = _socket.socket(_socket.AF_UNIX)
     try:
-        connection.connect(path)
+        connection = _connect(address)
         answer = request(connection, call)
     except OSError:
         answer = None
@@ -35,6 +34,22 @@ def main() -> int:
         sys.stderr.write(f"{argv[0]}: the fake batch system has ended\n")
         return _NO_SERVER
     return carry_out(argv[0], answer, connection)
+
+
+def _connect(address: str) -> _socket.socket:
+    """Connect to the server.
+
+    Args:
+        address: the path of the server's socket, or the number of a connection that a script has made.
+    """
+    if address.startswith("/"):
+        connection = _socket.socket(_socket.AF_UNIX)
+        connection.connect(address)
+    else:
+        connection = _socket.socket(fileno=int(address))
+        # the server must see when this process ends, whatever processes it has started
+        os.set_inheritable(connection.fileno(), False)  # noqa: FBT003  the only way to call it
+    return connection
 
 
 def carry_out(command: str, answer: dict[str, Any], connection: _socket.socket) -> int:

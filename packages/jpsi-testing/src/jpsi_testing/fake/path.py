@@ -13,9 +13,10 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
-from jpsi.plugin import line
+from jpsi.plugin import line, word
 from jpsi_engine import check_way, make_directory
 from jpsi_testing.fake import client
+from jpsi_testing.fake.callers import Port
 from jpsi_testing.fake.commands import FakeSystem, find_fake
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.server import CommandServer
@@ -24,6 +25,29 @@ from jpsi_testing.fake.server import CommandServer
 _MAX_SOCKET_LENGTH = 100
 # The name of the server's socket in the private directory.
 _SOCKET = "socket"
+# The lines of a command in bash, which alone among shells can connect to a port. Names begin with jpsi_, so
+# that they change no variable that the caller has exported.
+_CALL = r"""# `command`, as a shell in POSIX mode would end otherwise
+if { command exec {jpsi_connection}<>"/dev/tcp/127.0.0.1/$jpsi_port"; } 2>/dev/null; then
+  jpsi_server=$jpsi_connection
+  # the server may end at this moment
+  trap '' PIPE
+  { printf '%s\n' "$jpsi_script_secret $$ $# $jpsi_name" >&"$jpsi_connection"; } 2>/dev/null
+  trap - PIPE
+  # TMOUT would be a timeout
+  TMOUT='' read -r -u "$jpsi_connection" jpsi_secret jpsi_code jpsi_stdout jpsi_stderr
+  if [ "$jpsi_secret $jpsi_code" != "$jpsi_server_secret client" ]; then
+    if [ "$jpsi_secret" = "$jpsi_server_secret" ] &&
+      TMOUT='' read -r -u "$jpsi_connection" -N "$jpsi_stdout" jpsi_stdout &&
+      TMOUT='' read -r -u "$jpsi_connection" -N "$jpsi_stderr" jpsi_stderr; then
+      printf %s "$jpsi_stdout" && printf %s "$jpsi_stderr" >&2 || exit
+      exit "$jpsi_code"
+    fi
+    # the server has ended, as the program says if the connection is closed
+    exec {jpsi_connection}>&-
+  fi
+fi
+"""
 
 
 @contextlib.contextmanager
@@ -66,7 +90,8 @@ def command_folder(
         server = CommandServer(folder / _SOCKET, scheduler, fake_system, on_hang, folder=str(folder / "bin"))
         stack.callback(server.close)
         make_directory(str(folder / "bin"))
-        write_commands(folder / "bin", fake_system.commands, [client.__file__, str(folder / _SOCKET)])
+        program = [client.__file__, str(folder / _SOCKET)]
+        write_commands(folder / "bin", fake_system.commands, program, server.port)
         yield folder / "bin"
 
 
@@ -82,14 +107,18 @@ def _private_folder() -> Path:
     return folder
 
 
-def write_commands(folder: Path, names: Iterable[str], program: Sequence[str]) -> None:
+def write_commands(
+    folder: Path, names: Iterable[str], program: Sequence[str], port: Port | None = None
+) -> None:
     """Write commands into a directory.
 
     Args:
-        folder: the directory.
+        folder: the directory; only the user can read the files in it.
         names: the names of the commands.
         program: the file with the program in Python that each runs, and the arguments that come before the
             command's name and its arguments.
+        port: the port of a server that scripts call without the program; the program's last argument is then
+            the server's socket, or the number of a connection to it.
     """
     # dash would not pass on functions that bash exports; with -p, bash itself uses neither them nor BASH_ENV
     bash = shutil.which("bash")
@@ -98,10 +127,29 @@ def write_commands(folder: Path, names: Iterable[str], program: Sequence[str]) -
         # another process may run the command at this moment, so it is replaced as a whole
         file = folder / f".{name}.{os.getpid()}"
         # a shell, as a `#!` line could hold neither a blank nor a long path to the interpreter
-        call = line("exec", sys.executable, "-ISE", *program, name)
-        file.write_text(f'#!{shell}\n{call} "$@"\n')
+        words = [sys.executable, "-ISE", *program]
+        text = _run_line(words, name) if bash is None or port is None else _call_lines(words, name, port)
+        file.write_text(f"#!{shell}\n{text}")
         file.chmod(0o700)
         file.replace(folder / name)
+
+
+def _run_line(program: Sequence[str], name: str) -> str:
+    return f'{line("exec", *program, name)} "$@"\n'
+
+
+def _call_lines(program: Sequence[str], name: str, port: Port) -> str:
+    """Return the lines that call the server, and become the program only where that is needed."""
+    *words, path = program
+    variables = {
+        "jpsi_name": name,
+        "jpsi_port": str(port.number),
+        "jpsi_script_secret": port.script_secret,
+        "jpsi_server": path,
+        "jpsi_server_secret": port.server_secret,
+    }
+    settings = "".join(f"{variable}={word(value)}\n" for variable, value in variables.items())
+    return f'{settings}{_CALL}{line("exec", *words)} "$jpsi_server" "$jpsi_name" "$@"\n'
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Answers the fake commands of other processes, over a socket; `path` starts it, and `client` calls it."""
+"""Answers the fake commands of other processes, over sockets; `path` starts it, and commands call it."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
 from jpsi.plugin import CommandResult
-from jpsi_testing.fake.client import receive, send
+from jpsi_testing.fake.callers import Caller, Port, ScriptCaller
+from jpsi_testing.fake.client import receive
 from jpsi_testing.fake.commands import FakeSystem, answer
 from jpsi_testing.fake.invocation import Invocation
 from jpsi_testing.fake.scheduler import FakeScheduler
 from jpsi_testing.fake.tasks import TaskLaunch
 
-# The seconds that `close` waits for the thread.
+# The seconds that `close` waits for each thread.
 _TIMEOUT_SECONDS = 10.0
-# The message by which the server asks the client for its standard input.
-_STDIN = "stdin"
+# The number of connections that may wait to be accepted.
+_BACKLOG = 1024
 
 
 class CommandServer:
-    """A server on a Unix socket; `close` ends all connections.
+    """A server on a Unix socket, and for scripts on a port; `close` ends all connections.
 
     Args:
         path: the socket.
@@ -50,28 +50,51 @@ class CommandServer:
         self._lock = threading.Lock()
         self._connections: set[socket.socket] = set()
         self._is_closed = False
-        self._listener = socket.socket(socket.AF_UNIX)
-        self._listener.bind(str(path))
-        self._listener.listen(128)
-        self._thread = threading.Thread(target=self._accept, name="fake commands", daemon=True)
-        self._thread.start()
+        self._threads: dict[socket.socket, threading.Thread] = {}
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(str(path))
+        self._listen(listener, Caller)
+        #: The port for scripts; None without a /proc that shows their calls, or a network.
+        self.port = self._open_port()
+
+    def _open_port(self) -> Port | None:
+        if not Path("/proc/self/environ").exists():
+            return None
+        listener = socket.socket()
+        try:
+            listener.bind(("127.0.0.1", 0))
+        except OSError:
+            listener.close()
+            return None
+        port = Port(listener.getsockname()[1])
+        self._listen(listener, functools.partial(ScriptCaller, port=port))
+        return port
+
+    def _listen(self, listener: socket.socket, caller: Callable[[socket.socket], Caller]) -> None:
+        listener.listen(_BACKLOG)
+        thread = threading.Thread(
+            target=self._accept, args=(listener, caller), name="fake commands", daemon=True
+        )
+        self._threads[listener] = thread
+        thread.start()
 
     def close(self) -> None:
-        """Close the socket and all connections."""
+        """Close the sockets and all connections."""
         with self._lock:
             self._is_closed = True
             connections = list(self._connections)
-        for connection in (self._listener, *connections):
+        for connection in (*self._threads, *connections):
             # wakes the thread that waits on it
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
-        self._thread.join(_TIMEOUT_SECONDS)
-        self._listener.close()
+        for listener, thread in self._threads.items():
+            thread.join(_TIMEOUT_SECONDS)
+            listener.close()
 
-    def _accept(self) -> None:
+    def _accept(self, listener: socket.socket, caller: Callable[[socket.socket], Caller]) -> None:
         while True:
             try:
-                connection, _ = self._listener.accept()
+                connection, _ = listener.accept()
             except OSError:
                 return
             with self._lock:
@@ -79,24 +102,24 @@ class CommandServer:
                     connection.close()
                     return
                 self._connections.add(connection)
-            threading.Thread(target=self._serve, args=(connection,), name="fake command", daemon=True).start()
+            arguments = (connection, caller(connection))
+            threading.Thread(target=self._serve, args=arguments, name="fake command", daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection: socket.socket, caller: Caller) -> None:
         try:
             with connection:
-                self._reply(connection)
+                self._reply(connection, caller)
         except OSError:
             pass  # the caller was killed, as some tests do
         finally:
             with self._lock:
                 self._connections.discard(connection)
 
-    def _reply(self, connection: socket.socket) -> None:
-        call = receive(connection)
+    def _reply(self, connection: socket.socket, caller: Caller) -> None:
+        call = caller.read_call()
         if call is None:
             return
-        stdin = functools.cache(functools.partial(read_stdin, connection))
-        invocation = Invocation(**cast("dict[str, Any]", call), stdin=stdin, folder=self._folder)
+        invocation = Invocation(**call, stdin=functools.cache(caller.read_stdin), folder=self._folder)
         try:
             result = answer(self._scheduler, self._fake_system, invocation)
         except Exception as e:  # noqa: BLE001  the caller of the command gets an error of the fake
@@ -106,31 +129,6 @@ class CommandServer:
         elif result.timed_out:
             receive(connection)  # returns once the caller has ended
             return
-        send(connection, result_fields(result))
+        caller.give(result)
         if isinstance(result, TaskLaunch):
             receive(connection)  # returns once its tasks have ended; if `close` comes first, they are killed
-
-
-def result_fields(result: CommandResult) -> dict[str, object]:
-    """Return a result in the form that the client expects."""
-    fields: dict[str, object] = {name: getattr(result, name) for name in ("returncode", "stdout", "stderr")}
-    if isinstance(result, TaskLaunch):
-        fields["tasks"] = [
-            [list(task.argv), dict(task.environment), task.stdout, task.stderr] for task in result.tasks
-        ]
-        for name in ("stdin", "ends_on_failure", "not_found", "not_executable", "is_labelled", "warning"):
-            fields[name] = getattr(result, name)
-    return fields
-
-
-def read_stdin(connection: socket.socket) -> str:
-    """Return the standard input of the client.
-
-    Raises:
-        ConnectionResetError: the client was killed.
-    """
-    send(connection, _STDIN)
-    received = receive(connection)
-    if not isinstance(received, bytes):
-        raise ConnectionResetError("the caller was killed before it gave its standard input")
-    return received.decode(errors="surrogateescape")
