@@ -23,6 +23,7 @@ from jpsi_testing.fake import (
     TaskLaunch,
     answer,
     on_path,
+    task_runner,
 )
 from jpsi_testing.waiting import eventually
 
@@ -172,3 +173,15 @@ def test_commands_get_their_directory(scheduler: FakeScheduler) -> None:
         run("erun", "true")
 
         assert scheduler.log[-1].invocation.folder == os.environ["PATH"].partition(os.pathsep)[0]
+
+
+def test_a_command_that_starts_tasks_imports_little() -> None:
+    """These modules would double the time of its start."""
+    slow = {"contextlib", "enum", "signal", "threading", "typing"}
+    folder = str(Path(task_runner.__file__).parent)
+    program = "import sys; sys.path.append(sys.argv[1]); import client, task_runner; print(*sys.modules)"
+
+    imported = run(sys.executable, "-ISE", "-c", program, folder).stdout.split()
+
+    assert "task_runner" in imported
+    assert slow & {*imported} == set()

@@ -1,17 +1,23 @@
 """Starts the tasks of a fake command, in the process of that command, and waits for them.
 
-The client imports it from its own directory, without the rest of jpsi, if the answer has tasks.
+The client imports it from its own directory, without the rest of jpsi, if the answer has tasks. It has few
+imports, as the modules `signal`, `threading` and `contextlib` would double the time of a start.
 """
 
 from __future__ import annotations
 
-import contextlib
+import _thread
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable
-from typing import Any
+import time
+
+TYPE_CHECKING = False  # typing takes long to import
+if TYPE_CHECKING:
+    import signal
+    from collections.abc import Callable
+    from typing import Any
+else:
+    import _signal as signal
 
 # The signals that the command passes on: those of srun(1) and mpirun(1), and those that batch systems send.
 _FORWARDED_SIGNALS = (
@@ -36,13 +42,11 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
     """
     # block signals until all tasks have been started, so that all get the same ones
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED_SIGNALS)
-    labelled: list[threading.Thread] = []
-    running, codes = _start(command, launch, mask, labelled)
+    running, codes, copies = _start(command, launch, mask)
 
     def send(number: int, _frame: object = None) -> None:
         for pid in list(running):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+            _kill(pid, number)
 
     def kill_at_end() -> None:
         wait_for_end()
@@ -51,7 +55,7 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
     for number in _FORWARDED_SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, send)
-    threading.Thread(target=kill_at_end, daemon=True).start()
+    _thread.start_new_thread(kill_at_end, ())
     if launch["warning"] is not None:
         number, seconds = launch["warning"]
         _start_timer(seconds, send, number)
@@ -62,16 +66,28 @@ def run_tasks(command: str, launch: dict[str, Any], wait_for_end: Callable[[], o
             _end(send)
             return _wait_all(running, first)
         first = _wait(running, codes)
-    for thread in labelled:
-        thread.join(_KILL_DELAY)
+    for is_copied in copies:
+        is_copied.acquire(timeout=_KILL_DELAY)
     return max(codes, default=0)
 
 
+def _kill(pid: int, number: int) -> None:
+    """Send a signal to a task, which may have ended."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
 def _start(
-    command: str, launch: dict[str, Any], mask: set[Any], labelled: list[threading.Thread]
-) -> tuple[set[int], list[int]]:
-    """Start all tasks; return the pids, and the exit codes of the tasks that did not start."""
+    command: str, launch: dict[str, Any], mask: set[Any]
+) -> tuple[set[int], list[int], list[_thread.LockType]]:
+    """Start all tasks; return the pids, the exit codes of the tasks that did not start, and locks.
+
+    Each lock is free once the lines of one stream have been copied.
+    """
     running: set[int] = set()
+    labelled: list[tuple[int, int, bytes]] = []
     codes: list[int] = []
     null = os.open(os.devnull, os.O_RDONLY)
     emptied: set[str] = set()
@@ -82,10 +98,7 @@ def _start(
         free = [descriptor for descriptor, path in ((1, stdout), (2, stderr)) if path is None]
         for (reader, writer), descriptor in zip(pipes, free, strict=False):
             actions += [(os.POSIX_SPAWN_DUP2, writer, descriptor), (os.POSIX_SPAWN_CLOSE, writer)]
-            label = f"{index}: ".encode()
-            labelled.append(
-                threading.Thread(target=_copy_lines, args=(reader, descriptor, label), daemon=True)
-            )
+            labelled.append((reader, descriptor, f"{index}: ".encode()))
         try:
             pid = os.posix_spawnp(
                 argv[0],
@@ -104,16 +117,24 @@ def _start(
         for _, writer in pipes:
             os.close(writer)
     os.close(null)
-    for thread in labelled:
-        thread.start()
-    return running, codes
+    return running, codes, [_start_copy(*stream) for stream in labelled]
 
 
-def _copy_lines(reader: int, descriptor: int, label: bytes) -> None:
-    """Copy the lines of a task to a stream of the command, each after the label."""
-    with os.fdopen(reader, "rb") as stream:
-        for line in stream:
-            os.write(descriptor, label + line)
+def _start_copy(reader: int, descriptor: int, label: bytes) -> _thread.LockType:
+    """Copy the lines of a task to a stream of the command, each after the label; return a lock until then."""
+    is_copied = _thread.allocate_lock()
+    is_copied.acquire()
+
+    def copy_lines() -> None:
+        try:
+            with os.fdopen(reader, "rb") as stream:
+                for line in stream:
+                    os.write(descriptor, label + line)
+        finally:
+            is_copied.release()
+
+    _thread.start_new_thread(copy_lines, ())
+    return is_copied
 
 
 def _output_actions(stdout: str | None, stderr: str | None, emptied: set[str]) -> list[Any]:
@@ -149,9 +170,11 @@ def _end(send: Callable[[int], None]) -> None:
 
 
 def _start_timer(seconds: float, send: Callable[[int], None], number: int) -> None:
-    timer = threading.Timer(seconds, send, [number])
-    timer.daemon = True
-    timer.start()
+    def send_later() -> None:
+        time.sleep(seconds)
+        send(number)
+
+    _thread.start_new_thread(send_later, ())
 
 
 def _wait_all(running: set[int], code: int) -> int:
