@@ -197,6 +197,29 @@ def port_of(script: str) -> int:
     return int(found[1])
 
 
+def test_a_script_that_cannot_reach_the_port_calls_all_the_same(path: FakeScheduler, tmp_path: Path) -> None:
+    """A container may have a network of its own."""
+    script = Path(str(shutil.which("esay"))).read_text()
+    command = tmp_path / "esay"
+    command.write_text(re.sub("^jpsi_port=.*$", "jpsi_port=1", script, flags=re.MULTILINE))
+    command.chmod(0o700)
+
+    assert run(str(command), "7", "a") == (7, "a", "e\n\n")
+
+
+def test_a_machine_without_bash_has_the_same_commands(
+    echo: Echo, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch, contextlib.ExitStack() as stack:
+        patch.setattr(shutil, "which", lambda _: None)
+        stack.enter_context(on_path(echo, scheduler))
+        patch.undo()
+
+        assert Path(str(shutil.which("esay"))).read_text().startswith("#!/bin/sh\nexec ")
+        assert run("esay", "7", "a") == (7, "a", "e\n\n")
+        assert run("eread", input=b"four")[1] == "4"
+
+
 @pytest.fixture
 def orphan(echo: Echo, tmp_path: Path) -> Path:
     """Return the script of a command whose batch system has ended."""
