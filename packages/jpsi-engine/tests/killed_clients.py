@@ -11,17 +11,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from jpsi_testing.forks import PROGRAMS
+
 #: The seconds that a client may take.
 PATIENCE = 60.0
 _FILE_EVENTS = {"open", "os.rename", "os.link", "os.remove", "os.mkdir"}
 _START_EVENTS = {"subprocess.Popen", "os.posix_spawn"}
 
 
-def run_client(script: str, *words: object, **options: Any) -> subprocess.CompletedProcess[Any]:
-    """Run a Python program, which can import this module; the options are those of `subprocess.run`."""
+def run_client(
+    script: str, *words: object, text: bytes = b"", stdout: int | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a Python program, which can import this module.
+
+    Args:
+        script: the program.
+        words: its arguments.
+        text: its standard input.
+        stdout: `subprocess.PIPE` to return its output.
+    """
     importing = f"import sys; sys.path.append({str(Path(__file__).parent)!r})"
-    command = [sys.executable, "-c", f"{importing}\n{script}", *map(str, words)]
-    return subprocess.run(command, check=False, timeout=PATIENCE, **options)
+    command = ["-c", f"{importing}\n{script}", *map(str, words)]
+    return PROGRAMS.run(*command, input=text, stdout=stdout, stderr=None, timeout=PATIENCE)
 
 
 def kill_around(

@@ -148,10 +148,10 @@ def test_jobs_of_a_client_killed_at_any_step_are_recalled_by_their_ids(
 ) -> None:
     """This includes jobs that never reached the batch system."""
     words = [module, path, when, str(batch.work_directory), str(tmp_path), str(COUNT)]
-    client = run_client(CLIENT, *words, stdout=subprocess.PIPE, text=True)
+    client = run_client(CLIENT, *words, stdout=subprocess.PIPE)
 
     with JobExecutor("toy", config=batch) as executor:
-        jobs = list(executor.recall(client.stdout.split()))
+        jobs = list(executor.recall(client.stdout.decode().split()))
         assert len(jobs) == found
         executor.submit_many(job for job in jobs if job.status.state is JobState.NEW)
         codes = ends(jobs)

@@ -328,7 +328,7 @@ def test_processes_agree_about_a_job_whose_client_was_killed_during_revocation(
 def killed_client(config: BatchConfig, step: Sequence[str], proofs: Sequence[Proof]) -> list[str]:
     """Run a client that submits jobs and is killed at a step, and return the ids of the jobs."""
     jobs = pickle.dumps((config, [proof.job(CODE) for proof in proofs]))
-    client = run_client(CLIENT, *step, len(proofs), input=jobs, stdout=subprocess.PIPE)
+    client = run_client(CLIENT, *step, len(proofs), text=jobs, stdout=subprocess.PIPE)
     assert client.returncode == -9
     return client.stdout.decode().split()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import subprocess
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -16,6 +15,7 @@ from jpsi import Job, JobExecutor, JobSpec, JobState, JobStatus, Reason
 from jpsi.plugin import BatchConfig, ExecutorConfig
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof, shell
 from jpsi_testing.fake import FakeScheduler
+from jpsi_testing.forks import PROGRAMS, ForkedProcess
 from jpsi_testing.waiting import eventually
 
 # Submits the jobs on its input, prints their ids, and waits until it is killed.
@@ -46,14 +46,11 @@ def client(
     *,
     url: str | None = None,
     at_once: bool = False,
-) -> subprocess.Popen[bytes]:
+) -> ForkedProcess:
     """Start a process that submits jobs to this executor, prints the id of each, and then `done`."""
     program = _CLIENT.format(submit=_AT_ONCE if at_once else _ONE_BY_ONE)
-    process = subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin is not None
-    pickle.dump((name, url, config, list(specs)), process.stdin)
-    process.stdin.close()
-    return process
+    text = pickle.dumps((name, url, config, list(specs)))
+    return PROGRAMS.start("-c", program, input=text, stdout=subprocess.PIPE)
 
 
 class RecoveryTests(ExecutorTestBase):

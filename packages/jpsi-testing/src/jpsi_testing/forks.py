@@ -1,0 +1,313 @@
+"""Runs Python in forks of a process that has imported modules, which is most of what a short program does.
+
+A fork has the arguments, directory, variables, umask and streams of its call, and ends as a new process does:
+what it changes, or has killed, is its own. It imports all other modules itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib
+import json
+import os
+import runpy
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType, TracebackType
+from typing import IO, Any, BinaryIO, NoReturn, Self, cast
+
+# Python reads them once, when it begins.
+_AT_START = ("LANG", "LC_", "PYTHON")
+# The request itself, and the streams of the fork; through the last, its id and its exit code come back.
+_DESCRIPTORS = 5
+
+
+class ForkedProcess:
+    """A running fork, as `subprocess.Popen` has a new process; its output is bytes."""
+
+    def __init__(self, command: Sequence[str], report: int, stdout: int | None, stderr: int | None) -> None:
+        self.args = list(command)
+        self._report = os.fdopen(report, "rb", buffering=0)
+        #: The pipe of its output; None if it has that of this process.
+        self.stdout: BinaryIO | None = None if stdout is None else os.fdopen(stdout, "rb")
+        #: The pipe of its errors; None if it has that of this process.
+        self.stderr: BinaryIO | None = None if stderr is None else os.fdopen(stderr, "rb")
+        self.pid = int(self._report.readline())
+        #: The exit code, or the negative number of the signal that killed it; None until its end was seen.
+        self.returncode: int | None = None
+
+    def kill(self) -> None:
+        """Kill it with SIGKILL, unless it has ended."""
+        self.send_signal(signal.SIGKILL)
+
+    def send_signal(self, number: int) -> None:
+        """Send a signal to it, unless it has ended."""
+        # its parent collects it, so that its id may be another's
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for its end; return its exit code, or the negative number of the signal that killed it.
+
+        Raises:
+            subprocess.TimeoutExpired: it has not ended within these seconds.
+        """
+        if self.returncode is None:
+            self._read(timeout)
+        return cast("int", self.returncode)
+
+    def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
+        """Read output and errors until both are closed, and wait for its end.
+
+        Raises:
+            subprocess.TimeoutExpired: this took more than these seconds.
+        """
+        found = self._read(timeout, *(it for it in (self.stdout, self.stderr) if it is not None))
+        return found.get(self.stdout, b""), found.get(self.stderr, b"")
+
+    def _read(self, timeout: float | None, *pipes: IO[bytes]) -> dict[IO[bytes] | None, bytes]:
+        """Read pipes to their ends, and wait for that of the process."""
+        found: dict[IO[bytes] | None, bytes] = dict.fromkeys(pipes, b"")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        with selectors.DefaultSelector() as selector:
+            for it in (*pipes, *([self._report] if self.returncode is None else [])):
+                selector.register(it, selectors.EVENT_READ, it)
+            while selector.get_map():
+                ready = selector.select(None if deadline is None else max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise subprocess.TimeoutExpired(self.args, timeout or 0)
+                for key, _ in ready:
+                    data = os.read(key.fd, 65536)
+                    if key.data is self._report:
+                        self.returncode = int(data)
+                    else:
+                        found[key.data] += data
+                    if not data or key.data is self._report:
+                        selector.unregister(key.fd)
+        return found
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close the pipes, and wait for its end."""
+        for it in (self.stdout, self.stderr):
+            if it is not None:
+                it.close()
+        self.wait()
+        self._report.close()
+
+
+class ForkServer:
+    """A process that forks for each run of Python; it begins with the first, and ends with this process.
+
+    Args:
+        modules: the modules that it imports ahead, if they are installed.
+    """
+
+    def __init__(self, *modules: str) -> None:
+        self._modules = modules
+        self._socket: socket.socket | None = None
+
+    def run(  # noqa: PLR0913  as subprocess.run has them
+        self,
+        *words: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        input: bytes = b"",  # noqa: A002  as subprocess.run has it
+        stdout: int | None = subprocess.PIPE,
+        stderr: int | None = subprocess.PIPE,
+        timeout: float,
+    ) -> subprocess.CompletedProcess[bytes]:
+        """Run Python with these words; return its exit code, output and errors.
+
+        Args:
+            words: `-c`, a program and its arguments, or `-m`, a module and its arguments.
+            cwd: its directory; None for that of this process.
+            env: its variables; None for those of this process.
+            input: its standard input.
+            stdout: `subprocess.PIPE`, or None for the output of this process.
+            stderr: the same for errors.
+            timeout: the seconds after which it is killed.
+
+        Raises:
+            subprocess.TimeoutExpired: it had to be killed.
+        """
+        with self.start(*words, cwd=cwd, env=env, input=input, stdout=stdout, stderr=stderr) as process:
+            try:
+                out, err = process.communicate(timeout)
+            except BaseException:
+                process.kill()
+                raise
+        return subprocess.CompletedProcess(process.args, process.wait(), out, err)
+
+    def start(
+        self,
+        *words: str,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        input: bytes = b"",  # noqa: A002  as subprocess.run has it
+        stdout: int | None = None,
+        stderr: int | None = None,
+    ) -> ForkedProcess:
+        """Start Python with these words, as `run` does, and return at once.
+
+        Args:
+            words: as of `run`.
+            cwd: as of `run`.
+            env: as of `run`.
+            input: as of `run`.
+            stdout: as of `run`.
+            stderr: as of `run`.
+        """
+        request = {
+            "words": words,
+            "directory": str(cwd or Path.cwd()),
+            "variables": dict(os.environ if env is None else env),
+            "umask": _umask(),
+        }
+        out, its_out = os.pipe() if stdout == subprocess.PIPE else (None, 1)
+        err, its_err = os.pipe() if stderr == subprocess.PIPE else (None, 2)
+        report, its_report = os.pipe()
+        with _filled(json.dumps(request).encode()) as message, _filled(input) as stdin:
+            socket.send_fds(self._connect(), [b"x"], [message, stdin, its_out, its_err, its_report])
+        for it in {its_out, its_err, its_report} - {1, 2}:
+            os.close(it)
+        return ForkedProcess([sys.executable, *words], report, out, err)
+
+    def _connect(self) -> socket.socket:
+        if self._socket is None:
+            self._socket = _start_server(self._modules)
+        return self._socket
+
+
+#: Its forks have imported what each program that runs jobs needs, but no plugins.
+PROGRAMS = ForkServer(
+    "jpsi.executor", "jpsi.plugin", "jpsi_engine.batch", "jpsi_engine.local", "jpsi_engine.job_store"
+)
+
+
+@contextlib.contextmanager
+def _filled(text: bytes) -> Iterator[int]:
+    """Yield a descriptor at the beginning of a file without a name that has this text."""
+    with tempfile.TemporaryFile() as file:
+        file.write(text)
+        file.seek(0)
+        yield file.fileno()
+
+
+def _umask() -> int:
+    umask = os.umask(0o77)
+    os.umask(umask)
+    return umask
+
+
+def _start_server(modules: Sequence[str]) -> socket.socket:
+    """Start the process that forks, which ends with this process; return the socket for requests."""
+    ours, its = socket.socketpair()
+    with its:
+        # Ctrl-C is for this process, which kills what runs
+        server = subprocess.Popen(  # noqa: S603  no shell
+            [sys.executable, __file__, str(its.fileno()), *modules],
+            pass_fds=[its.fileno()],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            process_group=0,
+        )
+    atexit.register(server.wait, 60)
+    atexit.register(ours.close)
+    return ours
+
+
+def _of_interpreter(variables: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in variables.items() if name.startswith(_AT_START)}
+
+
+def _serve(requests: socket.socket) -> Sequence[str]:
+    """Fork for each request; return its words in the fork, which is to run them; exit with the client."""
+    variables = _of_interpreter(os.environ)
+    while True:
+        begun, ends, *_ = socket.recv_fds(requests, 1, _DESCRIPTORS)
+        if not begun:
+            sys.exit()
+        if os.fork() == 0:
+            requests.close()
+            # it waits for its fork, other than the server
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if process := os.fork():
+                _report(process, ends)
+            return _become(ends, variables)
+        for it in ends:
+            os.close(it)
+
+
+def _report(process: int, ends: Sequence[int]) -> NoReturn:
+    """Tell the id of a process, and its exit code once it has ended."""
+    *others, report = ends
+    for it in others:
+        os.close(it)
+    os.write(report, f"{process}\n".encode())
+    _, status = os.waitpid(process, 0)
+    # after a timeout nobody reads it
+    with contextlib.suppress(BrokenPipeError):
+        os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _become(ends: Sequence[int], variables: Mapping[str, str]) -> Sequence[str]:
+    """Take the streams, the directory and the variables of a request; return its words.
+
+    A request with other variables of the interpreter than these becomes a new interpreter.
+    """
+    message, *streams, report = ends
+    with os.fdopen(message, "rb") as file:
+        request: dict[str, Any] = json.load(file)
+    for stream, end in enumerate(streams):
+        os.dup2(end, stream)
+    for it in (*streams, report):
+        os.close(it)
+    os.chdir(request["directory"])
+    os.umask(request["umask"])
+    if _of_interpreter(request["variables"]) != variables:
+        command = [sys.executable, *request["words"]]
+        os.execve(sys.executable, command, request["variables"])  # noqa: S606  no shell
+    os.environ.clear()
+    os.environ.update(request["variables"])
+    time.tzset()
+    return list(request["words"])
+
+
+def _run_words(words: Sequence[str]) -> None:
+    """Run a program that follows -c, or a module that follows -m."""
+    option, text, *arguments = words
+    sys.argv[:] = [option, *arguments]
+    if option == "-c":
+        # a module as `__main__` of a new process: what it pickles or imports of itself is its own
+        sys.modules["__main__"] = program = ModuleType("__main__")
+        exec(compile(text, "<string>", "exec"), vars(program))  # noqa: S102  as python -c does
+    else:
+        runpy.run_module(text, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    # a fork finds no module beside this one
+    del sys.path[0]
+    for name in sys.argv[2:]:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    # its forks wait for theirs, and it for none
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    _run_words(_serve(socket.socket(fileno=int(sys.argv[1]))))
