@@ -11,16 +11,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from jpsi_testing.forks import ForkServer
+from jpsi_testing.forks import MODULES, ForkServer
 
 _FORKS = ForkServer(
-    "yaml",
-    "sqlalchemy.dialects.sqlite",
-    "alembic.command",
-    "jpsi_records.records",
-    "jpsi_cli.main",
-    "jpsi_engine.job_store",
-    "jpsi_engine.local",
+    *MODULES, "yaml", "sqlalchemy.dialects.sqlite", "alembic.command", "jpsi_records.records", "jpsi_cli.main"
 )
 
 

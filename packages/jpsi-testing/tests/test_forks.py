@@ -22,6 +22,12 @@ ENDS = {
     "no end of the interpreter": "import os, sys; print('lost'); os.write(1, b'kept'); os._exit(5)",
     "a function for its end": "import atexit; atexit.register(print, 'last'); print('first')",
     "a thread": "import threading; threading.Timer(0.05, print, ['later']).start(); print('now')",
+    "a thread that is not waited for": (
+        "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start(); print('now')"
+    ),
+    "output that is lost": "import os; print('lost'); os.close(1)",
+    "an interrupt": "raise KeyboardInterrupt",
+    "an exit code that does not fit": "import sys; sys.exit(-1)",
     "input": "import sys; print(sys.stdin.read()[::-1]); sys.exit('a message')",
 }
 

@@ -1,13 +1,15 @@
 """Runs Python in forks of a process that has imported modules, which is most of what a short program does.
 
-A fork has the arguments, directory, variables, umask and streams of its call, and ends as a new process does:
-what it changes, or has killed, is its own. It imports all other modules itself.
+A fork has the arguments, directory, variables, umask and streams of its call: what it changes, or has killed,
+is its own. It imports all other modules itself. It ends as a new process does, except that it does not take
+its modules apart: most of its memory would be copied for that. What happens then shows in new processes only.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import gc
 import importlib
 import json
 import os
@@ -18,8 +20,9 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import IO, Any, BinaryIO, NoReturn, Self, cast
@@ -194,10 +197,20 @@ class ForkServer:
         return self._socket
 
 
-#: Its forks have imported what each program that runs jobs needs, but no plugins.
-PROGRAMS = ForkServer(
-    "jpsi.executor", "jpsi.plugin", "jpsi_engine.batch", "jpsi_engine.local", "jpsi_engine.job_store"
+#: What each program needs that runs jobs, and no plugin but those of the engine.
+MODULES = (
+    "jpsi.executor",
+    "jpsi.plugin",
+    "jpsi.plugin.kit.shell_lines",
+    "jpsi_engine.attribute_notices",
+    "jpsi_engine.batch",
+    "jpsi_engine.builtin.local",
+    "jpsi_engine.builtin.single",
+    "jpsi_engine.job_store",
+    "jpsi_engine.local.local_engine",
 )
+#: Its forks have imported these.
+PROGRAMS = ForkServer(*MODULES)
 
 
 @contextlib.contextmanager
@@ -302,12 +315,43 @@ def _run_words(words: Sequence[str]) -> None:
         runpy.run_module(text, run_name="__main__", alter_sys=True)
 
 
+def _exit_code(run: Callable[[], None]) -> int:
+    """Return the exit code of what ends by itself; an error, or a message, is left to the interpreter."""
+    try:
+        run()
+    except SystemExit as e:
+        if not isinstance(e.code, int | None):
+            raise
+        return e.code or 0
+    return 0
+
+
+def _end(code: int) -> NoReturn:
+    """End as the interpreter does, in its order, but do not take the modules apart."""
+    threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  there is no public name
+    atexit._run_exitfuncs()  # noqa: SLF001  there is no public name
+    for it in (sys.stdout, sys.stderr):
+        try:
+            it.flush()
+        except (OSError, ValueError):
+            # the interpreter finds the same, says so, and has an exit code for it
+            sys.exit(code)
+    os._exit(code & 0xFF)
+
+
+def _import_ahead(modules: Sequence[str]) -> None:
+    for name in modules:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    # a search for garbage would copy the memory of what is imported
+    gc.freeze()
+
+
 if __name__ == "__main__":
     # a fork finds no module beside this one
     del sys.path[0]
-    for name in sys.argv[2:]:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
+    _import_ahead(sys.argv[2:])
     # its forks wait for theirs, and it for none
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-    _run_words(_serve(socket.socket(fileno=int(sys.argv[1]))))
+    its_words = _serve(socket.socket(fileno=int(sys.argv[1])))
+    _end(_exit_code(lambda: _run_words(its_words)))
