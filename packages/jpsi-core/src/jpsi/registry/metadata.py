@@ -220,11 +220,15 @@ class _Files(importlib_metadata.Distribution):
         return next(iter(self.headers(name)), "unknown")
 
     def headers(self, name: str) -> tuple[str, ...]:
-        """Return all headers of one name, each as one line; the library would import an e-mail parser."""
+        """Return all headers of one name, each as one line."""
+        return tuple(" ".join(value.split()) for key, value in self._headers if key == name.lower())
+
+    @functools.cached_property
+    def _headers(self) -> list[tuple[str, str]]:
+        """The headers by their names in lower case; the library would import an e-mail parser for them."""
         text = self.read_text("METADATA") or self.read_text("PKG-INFO") or ""
         lines = _FOLDED.sub(" ", _BLANK_LINE.split(text, maxsplit=1)[0]).split("\n")
-        found = (line.partition(":") for line in lines)
-        return tuple(" ".join(value.split()) for key, _, value in found if key.lower() == name.lower())
+        return [(key.lower(), value) for key, _, value in (line.partition(":") for line in lines)]
 
 
 _FOLDED = re.compile(r"\r?\n[ \t]+")
