@@ -22,7 +22,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import IO, Any, BinaryIO, NoReturn, Self, cast
@@ -54,11 +54,15 @@ class ForkedProcess:
     def send_signal(self, number: int) -> None:
         """Send a signal to it, unless it has ended."""
         # its parent collects it, so that its id may be another's
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.wait(0)
-        if self.returncode is None:
+        if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
+
+    def poll(self) -> int | None:
+        """Return its exit code as `wait` does; None if it has not ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.wait(0)
+        return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
         """Wait for its end; return its exit code, or the negative number of the signal that killed it.
@@ -252,32 +256,61 @@ def _of_interpreter(variables: Mapping[str, str]) -> dict[str, str]:
 def _serve(requests: socket.socket) -> Sequence[str]:
     """Fork for each request; return its words in the fork, which is to run them; exit with the client."""
     variables = _of_interpreter(os.environ)
-    while True:
-        begun, ends, *_ = socket.recv_fds(requests, 1, _DESCRIPTORS)
-        if not begun:
-            sys.exit()
-        if os.fork() == 0:
-            requests.close()
-            # it waits for its fork, other than the server
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if process := os.fork():
-                _report(process, ends)
-            return _become(ends, variables)
-        for it in ends:
-            os.close(it)
+    # where the exit codes of the forks go, by their ids
+    reports: dict[int, int] = {}
+    with _watched_ends() as ended, selectors.DefaultSelector() as selector:
+        selector.register(requests, selectors.EVENT_READ)
+        selector.register(ended, selectors.EVENT_READ)
+        while True:
+            if any(key.fileobj is ended for key, _ in selector.select()):
+                ended.recv(4096)
+                _report_ends(reports)
+                continue
+            begun, ends, *_ = socket.recv_fds(requests, 1, _DESCRIPTORS)
+            if not begun:
+                sys.exit()
+            process = os.fork()
+            if process == 0:
+                break
+            *others, reports[process] = ends
+            os.write(reports[process], f"{process}\n".encode())
+            _close(others)
+    requests.close()
+    _close(reports.values())
+    return _become(ends, variables)
 
 
-def _report(process: int, ends: Sequence[int]) -> NoReturn:
-    """Tell the id of a process, and its exit code once it has ended."""
-    *others, report = ends
-    for it in others:
+def _close(descriptors: Iterable[int]) -> None:
+    for it in descriptors:
         os.close(it)
-    os.write(report, f"{process}\n".encode())
-    _, status = os.waitpid(process, 0)
-    # after a timeout nobody reads it
-    with contextlib.suppress(BrokenPipeError):
-        os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+
+
+@contextlib.contextmanager
+def _watched_ends() -> Iterator[socket.socket]:
+    """Yield a socket that can be read once a process of this one has ended."""
+    reading, writing = socket.socketpair()
+    with reading, writing:
+        writing.setblocking(False)  # noqa: FBT003  the name of the method names it
+        signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        try:
+            yield reading
+        finally:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+
+
+def _report_ends(reports: dict[int, int]) -> None:
+    """Tell the exit codes of the processes that have ended."""
+    while reports:
+        process, status = os.waitpid(-1, os.WNOHANG)
+        if process == 0:
+            return
+        report = reports.pop(process)
+        # after a timeout nobody reads it
+        with contextlib.suppress(BrokenPipeError):
+            os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+        os.close(report)
 
 
 def _become(ends: Sequence[int], variables: Mapping[str, str]) -> Sequence[str]:
@@ -290,8 +323,7 @@ def _become(ends: Sequence[int], variables: Mapping[str, str]) -> Sequence[str]:
         request: dict[str, Any] = json.load(file)
     for stream, end in enumerate(streams):
         os.dup2(end, stream)
-    for it in (*streams, report):
-        os.close(it)
+    _close([*streams, report])
     os.chdir(request["directory"])
     os.umask(request["umask"])
     if _of_interpreter(request["variables"]) != variables:
@@ -351,7 +383,5 @@ if __name__ == "__main__":
     # a fork finds no module beside this one
     del sys.path[0]
     _import_ahead(sys.argv[2:])
-    # its forks wait for theirs, and it for none
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     its_words = _serve(socket.socket(fileno=int(sys.argv[1])))
     _end(_exit_code(lambda: _run_words(its_words)))
