@@ -37,33 +37,41 @@ class LossTests:
     #: The ways to lose a pilot: functions of the agent's folder.
     losses: ClassVar[Sequence[Callable[[Path], None]]]
 
-    def test_a_job_that_ran_in_a_lost_pilot_fails_and_its_processes_are_ended(
+    def test_of_the_jobs_in_a_lost_pilot_one_fails_and_one_with_retry_runs_again(
         self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
     ) -> None:
-        sign = Sign(tmp_path / "sign")
-        job = running_job(
-            executor, shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path)
-        )
+        """They run beside each other, and no process of theirs is left."""
+        sign, gate, proof = Sign(tmp_path / "sign"), Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
+        once = Job(shell('echo $$ > "$1"; echo > "$2"; sleep 1000', tmp_path / "pid", sign.path))
+        again = Job(spec_with_proof(proof, gate, **{"pilot.retry_on_pilot_loss": True}))
         waiting = Job(shell("exit 4"))
+        executor.submit_many([once, again])
         assert sign.wait(PATIENCE)
+        assert eventually(lambda: proof.runs == 1, PATIENCE)
+        for job in (once, again):
+            assert job.wait(PATIENCE, target_states=JobState.ACTIVE), job
         pid = int((tmp_path / "pid").read_text())
 
         lose(folder)
         executor.submit(waiting)
 
-        status = final_status(job)
+        status = final_status(once)
         assert (status.state, status.reason) == (JobState.FAILED, Reason.NODE_FAIL)
         assert not is_alive(pid)
+        assert eventually(lambda: proof.runs == 2, PATIENCE)
         assert final_status(waiting).exit_code == 4, "it runs in the next pilot"
+        gate.open()
+        assert final_status(again).exit_code == 3
+        assert proof.runs == 2
 
-    def test_a_job_with_retry_runs_again(
-        self, executor: JobExecutor, folder: Path, tmp_path: Path, lose: Callable[[Path], None]
+    def test_a_job_with_retry_runs_again_if_nothing_else_needs_a_pilot(
+        self, executor: JobExecutor, folder: Path, tmp_path: Path
     ) -> None:
         gate, proof = Gate(tmp_path / "gate"), Proof(tmp_path / "proof")
         job = running_job(executor, spec_with_proof(proof, gate, **{"pilot.retry_on_pilot_loss": True}))
         assert eventually(lambda: proof.runs == 1, PATIENCE)
 
-        lose(folder)
+        terminate_pilot(folder)
         assert eventually(lambda: proof.runs == 2, PATIENCE)
         gate.open()
 
