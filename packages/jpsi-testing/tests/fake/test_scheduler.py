@@ -11,6 +11,7 @@ import pytest
 
 from jpsi_engine.host.procfs import identify
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome, limit
+from jpsi_testing.waiting import eventually
 
 
 @pytest.fixture
@@ -379,7 +380,8 @@ def test_cancel_reaches_the_whole_session(real: FakeScheduler, tmp_path: Path) -
     real.cancel(job.native_id)
 
     assert ended(real, job).state is FakeState.CANCELLED
-    assert real.wait_for(lambda: not child.is_alive())
+    # the end of a child is no event of the scheduler
+    assert eventually(lambda: not child.is_alive())
 
 
 def test_a_process_that_ignores_term_is_killed_at_its_limit(tmp_path: Path) -> None:
@@ -447,7 +449,7 @@ def test_the_processes_of_a_vanished_job_are_killed_or_run_on(
     real.vanish(job.native_id, kill=kill)
     if not kill:
         pipe.write_text("go on")
-    real.wait_for(lambda: not Path(f"/proc/{pid}").exists())
+    assert eventually(lambda: not Path(f"/proc/{pid}").exists())
 
     assert (tmp_path / "done").exists() is not kill
 
