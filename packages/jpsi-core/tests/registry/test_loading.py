@@ -87,14 +87,14 @@ def test_dependency_beside_it_is_found_and_hides_nothing(tmp_path: Path) -> None
 def test_failed_import_leaves_nothing_behind(tmp_path: Path) -> None:
     files = {"mine/__init__.py": "from . import part\nraise RuntimeError('no licence')\n", "mine/part.py": ""}
     lay(tmp_path, files=files, executors={"mine": "mine"})
-    before = set(sys.modules)
+    before, path_before = set(sys.modules), added_to_path()
 
     with pytest.raises(PluginError, match="RuntimeError: no licence; reinstall my-plugin") as caught:
         load_plugin(find(tmp_path))
 
     assert caught.value.exception is caught.value.__cause__
     assert set(sys.modules) == before
-    assert added_to_path() == {str(tmp_path)}
+    assert added_to_path() - path_before == {str(tmp_path)}
     assert find(tmp_path).origin == str(tmp_path)
 
 
