@@ -1,9 +1,8 @@
-"""How the server of fake commands gets a call, its standard input on demand, and gives the result.
+"""Reads the calls of fake commands for the server, with their standard input, and gives them the results.
 
 The caller is the program `client`, or a shell script that `path` has written, which starts in a tenth of the
-time. Such a script sends its process id, and the server reads the call from /proc, as a shell could not send
-every environment. If the script cannot carry out the result, as it cannot start tasks or print NUL, it
-becomes `client`, which goes on with the same connection. So the call is carried out once.
+time. Such a script sends its process id, and the server reads the call from /proc. If the script cannot carry
+out the result, it becomes `client`, which goes on with the same connection.
 """
 
 from __future__ import annotations
