@@ -108,14 +108,20 @@ PACKAGES = {
 WITH_CODE = {name: package for name, package in PACKAGES.items() if package.has_code}
 TOOLS = _toml(ROOT / "pyproject.toml")
 
+
+def _workers(count: int) -> tuple[str, ...]:
+    return f"--numprocesses={count}", "--dist=worksteal"
+
+
 # More workers than processors, as many tests wait most of the time.
-WORKER_COUNT = min(8, 2 * (os.cpu_count() or 1))
-WORKERS = (f"--numprocesses={WORKER_COUNT}", "--dist=worksteal")
+CPUS = os.cpu_count() or 1
+WORKERS = _workers(min(12, 3 * CPUS))
 # On a real batch system, most tests run in parallel; then those that stop it or cut connections run alone.
-PARALLEL_OPTIONS = ("-m", "not alone", *WORKERS)
+E2E_WORKERS = _workers(min(8, 2 * CPUS))
+PARALLEL_OPTIONS = ("-m", "not alone", *E2E_WORKERS)
 SERIAL_OPTIONS = ("-m", "alone")
 # As many workers as pilots fit on that batch system at a time.
-TWO_WORKERS = ("--numprocesses=2", "--dist=worksteal")
+TWO_WORKERS = _workers(2)
 
 # The timeouts of tests on batch systems. (For tests without one see pyproject.toml.)
 # The longest kill clients four times, or thirty times with `--long`, and give each that goes on 400 seconds.
@@ -267,7 +273,7 @@ def e2e_jobspec(session: nox.Session) -> None:
     """Run workflows on a real Slurm, which ci/ brings up here (as root); `--long` runs all tests."""
     packages = ("jpsi-jobspec", "jpsi-slurm")
     gpus = {"CI_SLURM_GPUS": "2"}
-    _e2e(session, "slurm", *packages, choices=(WORKERS,), folders=("e2e", "tests"), settings=gpus)
+    _e2e(session, "slurm", *packages, choices=(E2E_WORKERS,), folders=("e2e", "tests"), settings=gpus)
 
 
 @nox.session
@@ -283,7 +289,7 @@ def e2e_postgres(session: nox.Session) -> None:
         server = {"JPSI_CI_POSTGRES": str(url).strip(), "JPSI_CI_TRIES": "1000" if is_long else "100"}
         variables = {**_private_homes(session), **server}
         session.run(
-            *("pytest", "-q", "packages/jpsi-records/tests", *_time_limit(session), *WORKERS),
+            *("pytest", "-q", "packages/jpsi-records/tests", *_time_limit(session), *E2E_WORKERS),
             *(*chosen, *options),
             env=variables,
         )
@@ -298,7 +304,7 @@ def e2e_web(session: nox.Session) -> None:
     session.run("ci/chromium/up", external=True)
     directory = Path("/opt/jpsi-ci/chromium")
     python = _e2e_environment(session, directory, "jpsi-records", group="browser")
-    _as_ordinary_user(session, python, directory / "e2e", [f"PYTHONPATH={directory / 'e2e'}"], (WORKERS,))
+    _as_ordinary_user(session, python, directory / "e2e", [f"PYTHONPATH={directory / 'e2e'}"], (E2E_WORKERS,))
 
 
 @nox.session
