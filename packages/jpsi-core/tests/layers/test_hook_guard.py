@@ -192,6 +192,19 @@ def test_a_layer_calls_its_own_object_and_not_an_equal_one() -> None:
     assert [hook_caller(it).check_spec(spec=None, site=None) for it in (one, other)] == [[["a"]], [["b"]]]
 
 
+def test_a_hook_may_be_an_object_without_a_hash() -> None:
+    @attrs.define(slots=False)
+    class Function:
+        problems: list[str]
+
+        def __call__(self) -> list[str]:
+            return self.problems
+
+    layers = [plugin(check_spec=Function([it])) for it in ("a", "b")]
+
+    assert [hook_caller(it).check_spec(spec=None, site=None) for it in layers] == [[["a"]], [["b"]]]
+
+
 def test_a_hook_without_implementation_is_an_error() -> None:
     with pytest.raises(PluginError, match="no plugin implements the hook query"):
         hook_caller(plugin(probe=lambda: None)).query(native_ids=None, site=None)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from distributions import lay
+from jpsi.registry import metadata
 from jpsi.registry.metadata import Distribution, distributions, install_command, installer, of_path
 
 
@@ -224,3 +225,16 @@ def test_a_package_without_a_url_is_no_error(tmp_path: Path, monkeypatch: pytest
     monkeypatch.syspath_prepend(str(tmp_path))
 
     assert install_command("jpsi-ssh") == "pip install --find-links DIRECTORY jpsi-ssh"
+
+
+def test_what_else_is_in_a_directory_is_not_kept(tmp_path: Path) -> None:
+    """A program may write thousands of files beside its script."""
+    (tmp_path / "a-1.0.dist-info").mkdir()
+    distributions(str(tmp_path))
+    before = metadata._by_distribution.cache_info()
+
+    (tmp_path / "result").touch()
+    distributions(str(tmp_path))
+
+    after = metadata._by_distribution.cache_info()
+    assert (after.hits, after.misses) == (before.hits + 1, before.misses)

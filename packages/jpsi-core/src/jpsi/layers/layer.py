@@ -94,11 +94,12 @@ def checked(candidate: Candidate) -> Layer:
 def relay(layers: Iterable[Layer], specifications: Iterable[type]) -> object:
     """Return the relay that passes a call to the layers, the last one first, and checks their results."""
     own = tuple((layer.label, tuple(implementations(layer.plugin))) for layer in layers)
-    return _relay(own, tuple(specifications))
+    # another object that can be called may equal one that does something else, or have no hash
+    is_shared = all(inspect.isroutine(it.function) for _, its in own for it in its)
+    make = _shared_relay if is_shared else _relay
+    return make(own, tuple(specifications))
 
 
-# To make a relay takes half the time of making an executor. Relays have no state.
-@functools.lru_cache(maxsize=64)
 def _relay(layers: Sequence[tuple[str, Sequence[Implementation]]], specifications: Sequence[type]) -> object:
     from pluggy import PluginManager
 
@@ -117,6 +118,10 @@ def _relay(layers: Sequence[tuple[str, Sequence[Implementation]]], specification
     last = {hook: HookGuard(known[hook], " or ".join(its)).refusal() for hook, its in labels.items()}
     manager.register(_Hooks(**last))
     return manager.hook
+
+
+# To make a relay takes half the time of making an executor. Relays have no state.
+_shared_relay = functools.lru_cache(maxsize=64)(_relay)
 
 
 def implemented(plugin: object) -> dict[str, bool]:

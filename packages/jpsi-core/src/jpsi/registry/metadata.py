@@ -90,6 +90,8 @@ def canonical(name: str) -> str:
 
 
 _SEPARATORS = re.compile("[-_.]+")
+# The ends of the names of metadata directories.
+_FOLDERS = (".dist-info", ".egg-info")
 _URL = re.compile(r'"url":\s*"([^"]*)"')  # PEP 610
 
 
@@ -102,7 +104,7 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
         return
     except OSError:
         return
-    for key, rivals in _metadata_folders(tuple(names)).items():
+    for key, rivals in _by_distribution(tuple(it for it in names if it.endswith(_FOLDERS))).items():
         offering = [it for name in rivals if (it := _in_folder(key, directory, name)) is not None]
         versions = tuple(sorted({it.version for it in offering}))
         if len(versions) > 1:
@@ -113,13 +115,12 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
 
 # Programs that make many executors list the same directories each time.
 @functools.lru_cache(maxsize=256)
-def _metadata_folders(names: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """Return the metadata directories among these names, by the canonical names of the distributions."""
-    folders: dict[str, list[str]] = {}
-    for name in names:
-        if name.endswith((".dist-info", ".egg-info")):
-            folders.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
-    return folders
+def _by_distribution(folders: Iterable[str]) -> Mapping[str, Sequence[str]]:
+    """Return the names of metadata directories by the canonical names of their distributions."""
+    found: dict[str, list[str]] = {}
+    for name in folders:
+        found.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
+    return found
 
 
 class _Reading(NamedTuple):
