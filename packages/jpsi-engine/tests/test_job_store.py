@@ -33,6 +33,7 @@ from jpsi_engine.host.procfs import parse_native_id
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
+from jpsi_testing.threads import in_this_thread
 from toys import QUICK, install_toy
 
 PATIENCE = 60.0
@@ -186,7 +187,8 @@ def test_rereading_opens_no_files_of_other_jobs(
     assert [job.wait(PATIENCE) for job in jobs]
     listed: list[str] = []
     list_directory = os.listdir
-    monkeypatch.setattr(os, "listdir", lambda path: listed.append(path) or list_directory(path))
+    noted = in_this_thread(lambda path: listed.append(path) or list_directory(path), os.listdir)
+    monkeypatch.setattr(os, "listdir", noted)
 
     (found,) = job_store.reread([before])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import signal
@@ -11,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jpsi_testing.forks import PROGRAMS, ForkServer
+from jpsi_testing.forks import MODULES, PROGRAMS, ForkServer
+from jpsi_testing.threads import in_this_thread
 
 PATIENCE = 100.0
 
@@ -28,6 +30,8 @@ ENDS = {
     "output that is lost": "import os; print('lost'); os.close(1)",
     "an interrupt": "raise KeyboardInterrupt",
     "an exit code that does not fit": "import sys; sys.exit(-1)",
+    "where it imports from": "import sys; print(sys.path)",
+    "no output": "import sys; sys.stdout = None; sys.exit(3)",
     "input": "import sys; print(sys.stdin.read()[::-1]); sys.exit('a message')",
 }
 
@@ -48,6 +52,41 @@ def test_a_module_runs_in_a_fork_as_in_a_new_process() -> None:
     forked = PROGRAMS.run(*words, input=b'{"a": 1}', timeout=PATIENCE)
 
     assert (forked.returncode, forked.stdout, forked.stderr) == (new.returncode, new.stdout, new.stderr)
+
+
+def test_every_module_that_is_imported_ahead_exists() -> None:
+    assert [it for it in MODULES if importlib.util.find_spec(it) is None] == []
+
+
+def test_a_caller_that_is_interrupted_harms_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    server, pipe = ForkServer(), os.pipe
+    server.run("-c", "pass", timeout=PATIENCE)
+
+    def pipe_that_nobody_reads() -> tuple[int, int]:
+        reading, writing = pipe()
+        os.close(reading)
+        told, telling = pipe()
+        os.write(telling, b"1\n0")
+        os.close(telling)
+        return told, writing
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pipe", in_this_thread(pipe_that_nobody_reads, pipe))
+        interrupted = server.start("-c", "pass")
+    with interrupted:
+        assert interrupted.pid == 1
+
+    assert server.run("-c", "print(1)", timeout=PATIENCE).stdout == b"1\n"
+
+
+def test_a_relative_directory_is_that_of_the_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "in").mkdir()
+    monkeypatch.chdir(tmp_path)
+
+    program = "import os; print(os.getcwd(), end='')"
+    done = PROGRAMS.run("-c", program, cwd=Path("in"), timeout=PATIENCE)
+
+    assert done.stdout.decode() == str(tmp_path / "in")
 
 
 def test_a_fork_has_the_variables_directory_and_umask_of_its_call(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import gc
 import importlib
 import json
 import os
+import re
 import runpy
 import selectors
 import signal
@@ -31,6 +32,7 @@ from typing import IO, Any, BinaryIO, NoReturn, Self, cast
 _AT_START = ("LANG", "LC_", "PYTHON")
 # The request itself, and the streams of the fork; through the last, its id and its exit code come back.
 _DESCRIPTORS = 5
+_UMASK = re.compile(r"^Umask:\s+([0-7]+)$", re.MULTILINE)
 
 
 class ForkedProcess:
@@ -182,7 +184,7 @@ class ForkServer:
         """
         request = {
             "words": words,
-            "directory": str(cwd or Path.cwd()),
+            "directory": str((cwd or Path()).absolute()),
             "variables": dict(os.environ if env is None else env),
             "umask": _umask(),
         }
@@ -227,6 +229,10 @@ def _filled(text: bytes) -> Iterator[int]:
 
 
 def _umask() -> int:
+    with contextlib.suppress(OSError):
+        if found := _UMASK.search(Path("/proc/self/status").read_text(encoding="utf-8")):
+            return int(found[1], 8)
+    # other threads have the other umask for a moment
     umask = os.umask(0o77)
     os.umask(umask)
     return umask
@@ -273,7 +279,7 @@ def _serve(requests: socket.socket) -> Sequence[str]:
             if process == 0:
                 break
             *others, reports[process] = ends
-            os.write(reports[process], f"{process}\n".encode())
+            _tell(reports[process], f"{process}\n")
             _close(others)
     requests.close()
     _close(reports.values())
@@ -307,10 +313,14 @@ def _report_ends(reports: dict[int, int]) -> None:
         if process == 0:
             return
         report = reports.pop(process)
-        # after a timeout nobody reads it
-        with contextlib.suppress(BrokenPipeError):
-            os.write(report, str(os.waitstatus_to_exitcode(status)).encode())
+        _tell(report, str(os.waitstatus_to_exitcode(status)))
         os.close(report)
+
+
+def _tell(report: int, text: str) -> None:
+    """Write a text to the process that waits for it, unless that was interrupted or out of time."""
+    with contextlib.suppress(BrokenPipeError):
+        os.write(report, text.encode())
 
 
 def _become(ends: Sequence[int], variables: Mapping[str, str]) -> Sequence[str]:
@@ -339,6 +349,8 @@ def _run_words(words: Sequence[str]) -> None:
     """Run a program that follows -c, or a module that follows -m."""
     option, text, *arguments = words
     sys.argv[:] = [option, *arguments]
+    if not sys.flags.safe_path:
+        sys.path.insert(0, "" if option == "-c" else str(Path.cwd()))
     if option == "-c":
         # a module as `__main__` of a new process: what it pickles or imports of itself is its own
         sys.modules["__main__"] = program = ModuleType("__main__")
@@ -362,7 +374,7 @@ def _end(code: int) -> NoReturn:
     """End as the interpreter does, in its order, but do not take the modules apart."""
     threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  there is no public name
     atexit._run_exitfuncs()  # noqa: SLF001  there is no public name
-    for it in (sys.stdout, sys.stderr):
+    for it in filter(None, (sys.stdout, sys.stderr)):
         try:
             it.flush()
         except (OSError, ValueError):

@@ -29,9 +29,10 @@ from jpsi_testing.fake import (
     send,
 )
 from jpsi_testing.fake.callers import find_call
+from jpsi_testing.threads import in_this_thread
 from jpsi_testing.waiting import eventually
 
-pytestmark = pytest.mark.skipif(
+needs_scripts = pytest.mark.skipif(
     shutil.which("bash") is None or not Path("/proc/self/environ").exists(),
     reason="scripts call the server where there is bash and /proc",
 )
@@ -94,6 +95,7 @@ def run(*argv: str, **options: Any) -> tuple[int, str, str]:
     return done.returncode, done.stdout.decode(), done.stderr.decode()
 
 
+@needs_scripts
 @pytest.mark.usefixtures("without_python")
 @pytest.mark.parametrize(
     "text", ["", "a\n\n", "  a\\b\t\r\n", "x" * 20_000], ids=["none", "lines", "blanks", "long"]
@@ -103,6 +105,7 @@ def test_a_short_answer_needs_no_python(echo: Echo, scheduler: FakeScheduler, te
         assert run("esay", "7", text) == (7, text, "e\n\n")
 
 
+@needs_scripts
 @pytest.mark.usefixtures("without_python")
 def test_standard_input_from_a_pipe_needs_no_python(echo: Echo, scheduler: FakeScheduler) -> None:
     with on_path(echo, scheduler):
@@ -138,6 +141,7 @@ def test_codes_that_no_shell_exits_with_arrive_after_one_call(
     assert echo.calls == 1
 
 
+@needs_scripts
 def test_the_environment_of_a_call_is_that_of_the_caller(path: FakeScheduler, tmp_path: Path) -> None:
     """It has what disturbs a shell, and nothing that a shell adds."""
     environment = {
@@ -182,6 +186,7 @@ def test_a_caller_that_is_killed_does_not_keep_the_batch_system_waiting(path: Fa
     os.close(writer)
 
 
+@needs_scripts
 def test_a_process_without_the_secret_gets_no_answer(path: FakeScheduler) -> None:
     port = port_of(Path(str(shutil.which("esay"))).read_text())
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
@@ -197,6 +202,7 @@ def port_of(script: str) -> int:
     return int(found[1])
 
 
+@needs_scripts
 def test_a_script_that_cannot_reach_the_port_calls_all_the_same(path: FakeScheduler, tmp_path: Path) -> None:
     """A container may have a network of its own."""
     script = Path(str(shutil.which("esay"))).read_text()
@@ -211,7 +217,7 @@ def test_a_machine_without_bash_has_the_same_commands(
     echo: Echo, scheduler: FakeScheduler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, contextlib.ExitStack() as stack:
-        patch.setattr(shutil, "which", lambda _: None)
+        patch.setattr(shutil, "which", in_this_thread(lambda _: None, shutil.which))
         stack.enter_context(on_path(echo, scheduler))
         patch.undo()
 
@@ -229,16 +235,25 @@ def orphan(echo: Echo, tmp_path: Path) -> Path:
     return orphan
 
 
+def listening_for(script: Path) -> socket.socket:
+    """Return a socket that listens on the port that the script calls from now on."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    port = f"jpsi_port={listener.getsockname()[1]}"
+    script.write_text(re.sub("^jpsi_port=.*$", port, script.read_text(), flags=re.MULTILINE))
+    return listener
+
+
 @pytest.mark.parametrize("variables", [{}, {"POSIXLY_CORRECT": "1"}], ids=["bash", "POSIX mode"])
 def test_a_command_fails_once_the_batch_system_has_ended(orphan: Path, variables: dict[str, str]) -> None:
     assert run(str(orphan), env={**os.environ, **variables}) == (255, "", _ENDED)
 
 
+@needs_scripts
 @pytest.mark.parametrize("answer", ["0 6 0\nforged", "client\n", ""], ids=["text", "client", "nothing"])
 def test_a_command_believes_no_other_server(orphan: Path, answer: str) -> None:
     """Another user may listen on the port once the batch system has ended."""
     with (
-        socket.create_server(("127.0.0.1", port_of(orphan.read_text()))) as listener,
+        listening_for(orphan) as listener,
         subprocess.Popen([orphan], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
     ):
         connection, _ = listener.accept()
@@ -253,11 +268,12 @@ def test_a_command_believes_no_other_server(orphan: Path, answer: str) -> None:
     assert process.returncode == 255
 
 
+@needs_scripts
 def test_an_answer_that_is_cut_is_none(orphan: Path) -> None:
     secret = re.search("^jpsi_server_secret=([0-9a-f]+)$", orphan.read_text(), re.MULTILINE)
     assert secret is not None
     with (
-        socket.create_server(("127.0.0.1", port_of(orphan.read_text()))) as listener,
+        listening_for(orphan) as listener,
         subprocess.Popen([orphan], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
     ):
         connection, _ = listener.accept()
@@ -281,6 +297,7 @@ def test_a_script_with_another_name_may_be_called(path: FakeScheduler, tmp_path:
     assert path.log[-1].command == "esay"
 
 
+@needs_scripts
 def test_a_call_is_read_from_proc() -> None:
     with subprocess.Popen(
         ["sh", "-c", "echo begun; read -r _", "sh", "a", ""],

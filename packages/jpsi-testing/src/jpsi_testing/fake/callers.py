@@ -27,6 +27,8 @@ from jpsi_testing.fake.tasks import TaskLaunch
 _STDIN = "stdin"
 # The word in place of an exit code by which the server lets a script become `client`.
 _BECOME_CLIENT = "client"
+# The end of each text that a script is to print without it, so that it never reads nothing.
+_END = "."
 # The largest exit code, and the largest output of a script, in characters; `client` prints more faster.
 _MAX_CODE = 255
 _MAX_OUTPUT = 30_000
@@ -105,8 +107,9 @@ class ScriptCaller(Caller):
         """Let the caller carry out the result."""
         if not self._is_client:
             if is_printable(result):
-                lengths = f"{len(result.stdout)} {len(result.stderr)}"
-                self._send(f"{result.returncode} {lengths}\n{result.stdout}{result.stderr}")
+                texts = [f"{it}{_END}" for it in (result.stdout, result.stderr)]
+                lengths = " ".join(str(len(it)) for it in texts)
+                self._send(f"{result.returncode} {lengths}\n{''.join(texts)}")
                 return
             self._become_client()
         super().give(result)

@@ -35,12 +35,13 @@ if { command exec {jpsi_connection}<>"/dev/tcp/127.0.0.1/$jpsi_port"; } 2>/dev/n
   { printf '%s\n' "$jpsi_script_secret $$ $# $jpsi_name" >&"$jpsi_connection"; } 2>/dev/null
   trap - PIPE
   # TMOUT would be a timeout
-  TMOUT='' read -r -u "$jpsi_connection" jpsi_secret jpsi_code jpsi_stdout jpsi_stderr
+  TMOUT='' read -r -u "$jpsi_connection" jpsi_secret jpsi_code jpsi_stdout jpsi_stderr 2>/dev/null
   if [ "$jpsi_secret $jpsi_code" != "$jpsi_server_secret client" ]; then
     if [ "$jpsi_secret" = "$jpsi_server_secret" ] &&
-      TMOUT='' read -r -u "$jpsi_connection" -N "$jpsi_stdout" jpsi_stdout &&
-      TMOUT='' read -r -u "$jpsi_connection" -N "$jpsi_stderr" jpsi_stderr; then
-      printf %s "$jpsi_stdout" && printf %s "$jpsi_stderr" >&2 || exit
+      TMOUT='' read -r -u "$jpsi_connection" -N "$jpsi_stdout" jpsi_stdout 2>/dev/null &&
+      TMOUT='' read -r -u "$jpsi_connection" -N "$jpsi_stderr" jpsi_stderr 2>/dev/null; then
+      # each ends with a point, as older versions of bash cannot read nothing
+      printf %s "${jpsi_stdout%.}" && printf %s "${jpsi_stderr%.}" >&2 || exit
       exit "$jpsi_code"
     fi
     # the server has ended, as the program says if the connection is closed

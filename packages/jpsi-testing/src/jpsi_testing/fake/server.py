@@ -60,11 +60,9 @@ class CommandServer:
     def _open_port(self) -> Port | None:
         if not Path("/proc/self/environ").exists():
             return None
-        listener = socket.socket()
         try:
-            listener.bind(("127.0.0.1", 0))
+            listener = socket.create_server(("127.0.0.1", 0))
         except OSError:
-            listener.close()
             return None
         port = Port(listener.getsockname()[1])
         self._listen(listener, functools.partial(ScriptCaller, port=port))
