@@ -27,10 +27,13 @@ if TYPE_CHECKING:
 
 # Runs `jpsi` with the arguments behind its own name, but looks all the time why jobs wait.
 IMPATIENT = """
-import sys
+import os, sys
 from jpsi_cli.main import main
 from jpsi_cli.stored_jobs import waiting
 waiting.CHECK_SECONDS = 0.01
+check = waiting.WaitReasons.check
+is_open = lambda: os.path.exists(os.environ["GATE"])
+waiting.WaitReasons.check = lambda reasons, jobs: check(reasons, jobs) if is_open() else {}
 sys.argv = sys.argv[3:]
 main()
 """
@@ -214,9 +217,13 @@ def test_the_reason_is_readable_and_the_bar_drawn_again_below(
     folder = Path(environment["XDG_CONFIG_HOME"], "jpsi")
     folder.mkdir()
     (folder / "config.yaml").write_text(CONFIG)
+    gate = folder / "gate"
+    environment["GATE"] = str(gate)
     job = submit_held(slurm)
 
     started = start_on_terminal("wait", "--timeout", "60", job.id, prefix=(sys.executable, "-c", IMPATIENT))
+    started.wait_for(b"0/1")
+    gate.touch()
     started.wait_for(b" waits: ")
     above, _, started.output = started.output.partition(b" waits: ")
     started.wait_for(b"0/1")

@@ -154,7 +154,7 @@ def outcome(found: model.Request, execution: model.Execution | None) -> str:
     if execution is None or found.outcome != "failed" or not execution.failed_without_result:
         return f"request {found.id}: {found.shown_state}"
     error = execution.status.get("error", "")
-    return f"request {found.id}: {state(execution)}{error and f': {printable(error)}'}"
+    return f"request {found.id}: {state(execution)}{error and f': {printable_lines(error)}'}"
 
 
 # What users call the keys of a placement for which there are options.

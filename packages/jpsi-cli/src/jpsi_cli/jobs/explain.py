@@ -30,6 +30,7 @@ from ..stored_jobs import (
     job_title,
     read_usage,
     recall_jobs,
+    round_up,
     select_job,
     select_jobs,
     shown_ids,
@@ -202,8 +203,8 @@ def _end(attempt: int, status: jpsi.JobStatus) -> str:
 
 def _find_time_limit(job: StoredJob) -> timedelta | None:
     """Return the time limit that the batch system kept: the requested one, rounded up to its unit."""
-    duration, unit = job.spec.attributes.duration, job.origin.walltime_unit
-    return duration and -(-duration // unit) * unit
+    duration = job.spec.attributes.duration
+    return duration and round_up(duration, job.origin.walltime_unit)
 
 
 def _describe_queue(attributes: jpsi.JobAttributes) -> str:

@@ -109,6 +109,11 @@ def complete_usages(jobs: Sequence[StoredJob]) -> list[Usage]:
     return [read_usage(job, figures.get(job.id), units[job.origin]) for job in jobs]
 
 
+def round_up(duration: timedelta, unit: timedelta) -> timedelta:
+    """Return the time limit that a batch system keeps which rounds to a unit."""
+    return -(-duration // unit) * unit
+
+
 def read_usage(
     job: StoredJob, figures: Mapping[str, float] | None = None, unit: timedelta = timedelta(seconds=1)
 ) -> Usage:
@@ -133,7 +138,7 @@ def read_usage(
     is_cut = status.reason in {Reason.TIMEOUT, Reason.OUT_OF_MEMORY}
     return Usage(
         time=Amount(
-            requested=(-(-duration // unit) * unit).total_seconds() if duration else None,
+            requested=round_up(duration, unit).total_seconds() if duration else None,
             used=seconds,
             is_cut=is_cut,
             was_reached=status.reason is Reason.TIMEOUT,

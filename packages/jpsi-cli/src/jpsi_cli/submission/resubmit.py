@@ -279,7 +279,7 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
 
 
 def _is_under_way(job: StoredJob) -> bool:
-    """Return True if a job has not ended, and runs by itself or as a process is to submit it."""
+    """Return True if a job has not ended, and runs by itself, or once it is submitted or released."""
     return not (job.status.final or was_not_submitted(job) or _lacks_process(job))
 
 
