@@ -45,6 +45,7 @@ __all__ = [
     "open_private",
     "reopen_queue",
     "retry_field_problems",
+    "round_up",
     "sync_directory",
     "write_all",
     "write_synced",

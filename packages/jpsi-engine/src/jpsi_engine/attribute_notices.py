@@ -33,7 +33,16 @@ def describe_rounding(executor: str, unit: timedelta, specs: Iterable[jpsi.JobSp
     if not rounded or unit <= timedelta(seconds=1):
         return None
     others = f", and {len(rounded) - 1} more" if len(rounded) > 1 else ""
-    return f"{executor} rounds the time limit {rounded[0]} up to {-(-rounded[0] // unit) * unit}{others}"
+    return f"{executor} rounds the time limit {rounded[0]} up to {round_up(rounded[0], unit)}{others}"
+
+
+def round_up(duration: timedelta, unit: timedelta) -> timedelta:
+    """Return the time limit that a batch system keeps which rounds to a unit.
+
+    >>> str(round_up(timedelta(seconds=61), timedelta(minutes=1)))
+    '0:02:00'
+    """
+    return -(-duration // unit) * unit
 
 
 def describe_ignored(

@@ -13,7 +13,7 @@ import attrs
 
 import jpsi
 from jpsi.plugin import Observation, line
-from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store
+from jpsi_engine import QUEUE_REASON, excess_over_queues, job_store, round_up
 from jpsi_engine.job_store import StoredJob
 
 from .. import messages
@@ -30,7 +30,6 @@ from ..stored_jobs import (
     job_title,
     read_usage,
     recall_jobs,
-    round_up,
     select_job,
     select_jobs,
     shown_ids,

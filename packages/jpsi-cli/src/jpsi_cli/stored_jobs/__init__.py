@@ -48,7 +48,7 @@ else:
                 "describe_predecessors index_list indices_text job_title job_with_index match_jobs "
                 "native_words select_job select_jobs select_live_jobs short_ids shown_ids split_indices"
             ),
-            ".usage": "Amount Usage complete_usages read_usage round_up",
+            ".usage": "Amount Usage complete_usages read_usage",
             ".waiting": "reasons_reported wait_for_ends",
         },
     )

@@ -14,7 +14,7 @@ import attrs
 
 from jpsi import JobUsage, JpsiError
 from jpsi.plugin import JobState, Reason, components
-from jpsi_engine import job_store
+from jpsi_engine import job_store, round_up
 
 from .. import messages
 
@@ -107,11 +107,6 @@ def complete_usages(jobs: Sequence[StoredJob]) -> list[Usage]:
     figures = {job_id: it for job_id, it in answers.items() if not isinstance(it, JpsiError)}
     units = {it: it.walltime_unit for it in {job.origin for job in jobs}}
     return [read_usage(job, figures.get(job.id), units[job.origin]) for job in jobs]
-
-
-def round_up(duration: timedelta, unit: timedelta) -> timedelta:
-    """Return the time limit that a batch system keeps which rounds to a unit."""
-    return -(-duration // unit) * unit
 
 
 def read_usage(
