@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -28,6 +29,16 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.freeze()
         gc.set_threshold(_GC_THRESHOLD)
         gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Search for doctests only in files that have some; most have none, and each worker collects all."""
+    collectors = yield
+    if ">>>" in file_path.read_text(encoding="utf-8", errors="replace"):
+        return collectors
+    # the collector of doctests is a class derived from it
+    return [it for it in collectors if type(it) is pytest.Module]
 
 
 # Python itself ignores these, and has the programs that it starts heed them.

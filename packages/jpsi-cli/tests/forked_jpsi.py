@@ -1,7 +1,7 @@
 """Runs `jpsi`, or a program, in forks of a process that has imported what every command needs, and libraries.
 
-A fork imports the modules of its command itself. Tests of signals, terminals, limits and imports start new
-processes instead.
+A fork imports the modules of its command itself. Tests of terminals, limits and imports start new processes
+instead.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from jpsi_testing.forks import MODULES, ForkServer
+from jpsi_testing.forks import MODULES, ForkedProcess, ForkServer
 
 _FORKS = ForkServer(
     *MODULES, "yaml", "sqlalchemy.dialects.sqlite", "alembic.command", "jpsi_records.records", "jpsi_cli.main"
@@ -39,6 +39,20 @@ def run_jpsi(
     """
     words = ["-m", "jpsi_cli", *map(os.fsdecode, arguments)]
     return _FORKS.run(*words, cwd=cwd, env=env, input=input, timeout=timeout)
+
+
+def start_jpsi(
+    *arguments: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> ForkedProcess:
+    """Start `jpsi` with these arguments, with pipes for its output and errors, and return at once.
+
+    Args:
+        arguments: the words after `jpsi`.
+        cwd: its directory; None for that of this process.
+        env: its variables; None for those of this process.
+    """
+    pipe = subprocess.PIPE
+    return _FORKS.start("-m", "jpsi_cli", *arguments, cwd=cwd, env=env, stdout=pipe, stderr=pipe)
 
 
 def run_as_text(

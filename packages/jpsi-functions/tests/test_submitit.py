@@ -212,6 +212,8 @@ def killed_after_the_attempt(*arguments):
     write(*arguments)
     if {step!r} == "attempt":
         os.kill(os.getpid(), signal.SIGKILL)
+    # from now on: the thread that follows jobs may query before
+    sys.addaudithook(killed_at_a_process)
 
 def killed_at_a_process(event, _):
     if {step!r} == event:
@@ -219,7 +221,6 @@ def killed_at_a_process(event, _):
 
 job.job.wait()
 submitit_plugin._write_attempt = killed_after_the_attempt
-sys.addaudithook(killed_at_a_process)
 job._submit_next()
 """
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from click.testing import CliRunner, Result
 
+from forked_jpsi import start_jpsi
 from jpsi import JobExecutor
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.document.loader import load
@@ -21,6 +20,7 @@ from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_jobspec.running.driver import Driver
+from jpsi_testing.forks import ForkedProcess
 
 #: Reads the log of fake programs; the fixture `log`.
 Log = Callable[[], list[str]]
@@ -108,10 +108,9 @@ def drive_run(text: str, system: str, path: Path) -> Journal:
     return runs.read_run(journal.path)
 
 
-def client(*arguments: str, **more: object) -> subprocess.Popen[str]:
+def client(*arguments: str) -> ForkedProcess:
     """Start another process with a workflow command."""
-    command = [sys.executable, "-m", "jpsi_cli", "workflow", *arguments]
-    return subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)  # type: ignore[call-overload,no-any-return]  # what Popen takes
+    return start_jpsi("workflow", *arguments)
 
 
 def flow(text: str) -> str:

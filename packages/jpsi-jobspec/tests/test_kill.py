@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from forked_jpsi import run_as_text, start_jpsi
 
 # The instants of the kill, in hundredths of a second after the client's first output.
 INSTANTS = [0, 3, 7, 12, 20, 35]
@@ -29,18 +29,16 @@ def test_a_killed_client_loses_and_repeats_no_task(instant: int, tmp_path: Path)
     (tmp_path / "log").touch()
     directories = {f"XDG_{kind}_HOME": str(tmp_path / kind.lower()) for kind in ("STATE", "CONFIG", "CACHE")}
     environment = {**os.environ, **directories, "LOG": str(tmp_path / "log"), "HOME": str(tmp_path)}
-    command = [sys.executable, "-m", "jpsi_cli", "workflow", "run", "flow.yaml"]
+    command = ("workflow", "run", "flow.yaml")
 
-    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL) as first:
+    with start_jpsi(*command, cwd=tmp_path, env=environment) as first:
         runs = tmp_path / "state/jpsi/workflows"
         while first.poll() is None and not list(runs.glob("*/1/run.json")):
-            os.sched_yield()
+            time.sleep(0.002)
         # no wait for a condition: the kill must hit any step
         time.sleep(instant / 100)
         first.kill()
-    again = subprocess.run(
-        command, check=False, cwd=tmp_path, env=environment, timeout=60, capture_output=True, text=True
-    )
+    again = run_as_text(*command, cwd=tmp_path, env=environment, timeout=60)
 
     assert (again.returncode, again.stdout) == (0, "")
     ran = (tmp_path / "log").read_text().split()

@@ -154,7 +154,7 @@ def test_one_client_drives_a_run_and_another_waits(run: Run, log: Log) -> None:
     assert eventually(lambda: log() == ["a"])
     second = client("wait", file)
     assert second.stderr is not None
-    line = second.stderr.readline()
+    line = second.stderr.readline().decode()
     Path(os.environ["LOG"] + ".gate").touch()
     first.communicate()
     second.communicate()
@@ -174,7 +174,8 @@ def test_an_interrupted_client_exits_and_the_jobs_run_on(number: signal.Signals,
 
     assert first.returncode == 130
     assert (
-        err == "jpsi: interrupted; jobs run on, and `jpsi workflow wait 'my flow.yaml'` continues the run\n"
+        err.decode()
+        == "jpsi: interrupted; jobs run on, and `jpsi workflow wait 'my flow.yaml'` continues the run\n"
     )
     assert (
         run("status", file)[2] == "jpsi: no process drives the last run of my flow.yaml; "
@@ -592,7 +593,7 @@ def test_a_run_that_has_not_ended_does_not_go_on_with_another_value(unended: str
 def test_a_run_that_has_not_ended_goes_on_with_its_values_and_names_them(unended: str, log: Log) -> None:
     with client("run", unended) as second:
         assert second.stderr is not None
-        line = second.stderr.readline()
+        line = second.stderr.readline().decode()
         Path(os.environ["LOG"] + ".gate").touch()
         second.communicate()
 

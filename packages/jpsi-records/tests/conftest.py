@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,12 +68,23 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     server.dispose()
 
 
+@pytest.fixture(scope="session")
+def empty_database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a database of SQLite with all tables: to make them takes longer than most tests."""
+    file = tmp_path_factory.mktemp("empty") / "records.sqlite"
+    open_database(f"sqlite:///{file}").close()
+    return file
+
+
 @pytest.fixture
-def client(url: str, tmp_path: Path, clock: Clock) -> Iterator[Client]:
+def client(url: str, tmp_path: Path, clock: Clock, empty_database: Path) -> Iterator[Client]:
     """Yield a function that opens the records as a user; each call opens them anew."""
     opened: list[Records] = []
+    file = Path(make_url(url).database or "") if url.startswith("sqlite:") else None
 
     def open_(user: str) -> Records:
+        if file and not file.exists():
+            shutil.copy(empty_database, file)
         opened.append(Records(tmp_path / "records", url=url, user=user, now=clock))
         return opened[-1]
 

@@ -17,10 +17,11 @@ import attrs
 import pytest
 
 from fake_dispatcher import spec
-from forked_jpsi import run_as_text
+from forked_jpsi import run_as_text, start_jpsi
 from jpsi_records import formatting
 from jpsi_records.model.entities import ExecutionState
 from jpsi_records.records.records import Records
+from jpsi_testing.forks import ForkedProcess
 from jpsi_testing.waiting import eventually
 
 #: The lease of a dispatcher whose end other dispatchers cannot detect.
@@ -656,11 +657,10 @@ def test_an_ambiguous_id_is_reported(run: Run) -> None:
 WAITING = "command: [sh, -c, 'echo ran >>{0}/runs; while [ ! -e {0}/go ]; do sleep 0.05; done']"
 
 
-def run_in_background(tmp_path: Path) -> subprocess.Popen[str]:
+def run_in_background(tmp_path: Path) -> ForkedProcess:
     """Start a command that runs a request whose job waits for a signal of the test."""
     (tmp_path / "waits.yaml").write_text(WAITING.format(tmp_path))
-    command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
-    running = subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True)
+    running = start_jpsi("request", "run", "waits.yaml", cwd=tmp_path)
 
     def is_running() -> bool:
         with Records(tmp_path / "state" / "jpsi" / "records") as records:
@@ -678,7 +678,7 @@ def test_the_next_dispatcher_continues_immediately_after_an_interrupted_one(
     running.send_signal(number)
     _, printed = running.communicate(timeout=60)
     (tmp_path / "go").touch()
-    assert ("a job that was submitted runs on" in printed) is (number != signal.SIGKILL)
+    assert (b"a job that was submitted runs on" in printed) is (number != signal.SIGKILL)
 
     begin = time.monotonic()
     done = run("run", "waits.yaml")
@@ -711,12 +711,11 @@ def test_cancelling_ends_the_job_that_a_dispatcher_has_left(
 
 def test_waiting_for_another_dispatcher_is_reported_once(run: Run, tmp_path: Path) -> None:
     running = run_in_background(tmp_path)
-    command = [sys.executable, "-m", "jpsi_cli", "request", "run", "waits.yaml"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as waits:
+    with start_jpsi("request", "run", "waits.yaml", cwd=tmp_path) as waits:
         assert waits.stderr is not None
-        line = waits.stderr.readline()
+        line = waits.stderr.readline().decode()
         (tmp_path / "go").touch()
-        rest = waits.stderr.read()
+        rest = waits.stderr.read().decode()
 
     assert f"another dispatcher, process {running.pid} on " in line
     assert "another dispatcher" not in rest
@@ -761,7 +760,7 @@ def test_waiting_for_a_request_ends_when_it_is_cancelled(run: Run, tmp_path: Pat
     run("cancel", mine["id"])
 
     _, stderr = running.communicate(timeout=60)
-    assert (running.returncode, "another request still wants" in stderr) == (130, bool(others))
+    assert (running.returncode, b"another request still wants" in stderr) == (130, bool(others))
     state = "running" if others else "cancelled ("
     assert state in run("show", mine["execution"]).stdout
     (tmp_path / "go").touch()

@@ -77,12 +77,13 @@ class ForkedProcess:
         return cast("int", self.returncode)
 
     def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
-        """Read output and errors until both are closed, and wait for its end.
+        """Read output and errors until it has closed both, close both here, and wait for its end.
 
         Raises:
             subprocess.TimeoutExpired: this took more than these seconds.
         """
         found = self._read(timeout, *(it for it in (self.stdout, self.stderr) if it is not None))
+        self._close_pipes()
         return found.get(self.stdout, b""), found.get(self.stderr, b"")
 
     def _read(self, timeout: float | None, *pipes: IO[bytes]) -> dict[IO[bytes] | None, bytes]:
@@ -104,7 +105,14 @@ class ForkedProcess:
                         found[key.data] += data
                     if not data or key.data is self._report:
                         selector.unregister(key.fd)
+        if self.returncode is not None:
+            self._report.close()
         return found
+
+    def _close_pipes(self) -> None:
+        for it in (self.stdout, self.stderr):
+            if it is not None:
+                it.close()
 
     def __enter__(self) -> Self:
         return self
@@ -113,11 +121,8 @@ class ForkedProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Close the pipes, and wait for its end."""
-        for it in (self.stdout, self.stderr):
-            if it is not None:
-                it.close()
+        self._close_pipes()
         self.wait()
-        self._report.close()
 
 
 class ForkServer:

@@ -25,7 +25,7 @@ from . import earlier_jobs
 from .job_spec import make_job_spec
 
 # jpsi follows its jobs by itself: Snakemake's checks only read what it knows.
-_CHECK_SECONDS = 0.5
+_CHECK_SECONDS = 0.2
 # How long to wait for the end of jobs whose output files other jobs are to write.
 _CANCEL_SECONDS = 60.0
 
@@ -76,8 +76,7 @@ class Executor(RemoteExecutor):  # type: ignore[misc]  # Snakemake's interface i
 
     async def sleep(self) -> None:
         """Wait before the next check; Snakemake's own interval is for executors that query batch systems."""
-        interval = self.workflow.remote_execution_settings.seconds_between_status_checks
-        await asyncio.sleep(min(interval, _CHECK_SECONDS))
+        await asyncio.sleep(_CHECK_SECONDS)
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:  # noqa: ARG002  it may lack some
         """Cancel all jobs, as the workflow was interrupted, also those that are just being submitted."""
