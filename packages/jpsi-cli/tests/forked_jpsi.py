@@ -1,7 +1,7 @@
 """Runs `jpsi`, or a program, in forks of a process that has imported what every command needs, and libraries.
 
-A fork imports the modules of its command itself. Tests of terminals, limits and imports start new processes
-instead.
+A fork imports the modules of rarer commands itself. Tests of terminals, limits and imports start new
+processes instead.
 """
 
 from __future__ import annotations
@@ -14,7 +14,18 @@ from pathlib import Path
 from jpsi_testing.forks import MODULES, ForkedProcess, ForkServer
 
 _FORKS = ForkServer(
-    *MODULES, "yaml", "sqlalchemy.dialects.sqlite", "alembic.command", "jpsi_records.records", "jpsi_cli.main"
+    *MODULES,
+    "yaml",
+    "sqlalchemy.dialects.sqlite",
+    "alembic.command",
+    "jpsi_records.records",
+    "jpsi_cli.main",
+    "jpsi_cli.error_boundary",
+    "jpsi_cli.jobs.explain",
+    "jpsi_cli.jobs.ls",
+    "jpsi_cli.jobs.wait",
+    "jpsi_cli.submission.run",
+    "jpsi_cli.submission.submit",
 )
 
 

@@ -1,8 +1,9 @@
 """Runs Python in forks of a process that has imported modules, which is most of what a short program does.
 
 A fork has the arguments, directory, variables, umask and streams of its call: what it changes, or has killed,
-is its own. It imports all other modules itself. It ends as a new process does, except that it does not take
-its modules apart: most of its memory would be copied for that. What happens then shows in new processes only.
+is its own. The modules of installed executors are imported ahead as well, all others by the fork itself. It
+ends as a new process does, except that it does not take its modules apart: most of its memory would be copied
+for that. What happens then shows in new processes only.
 """
 
 from __future__ import annotations
@@ -388,8 +389,18 @@ def _end(code: int) -> NoReturn:
     os._exit(code & 0xFF)
 
 
+def _executors() -> list[str]:
+    """Return the modules of the installed executors; what jpsi has read for that, forks know as well."""
+    try:
+        from jpsi.plugin.engine import installed  # noqa: PLC0415  the caller may have no jpsi
+    except ImportError:
+        return []
+    found = installed().of("jpsi.executors")
+    return [it.value.partition(":")[0] for it in found if it.origin is None and it.refusal is None]
+
+
 def _import_ahead(modules: Sequence[str]) -> None:
-    for name in modules:
+    for name in [*modules, *_executors()]:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
     # a search for garbage would copy the memory of what is imported
