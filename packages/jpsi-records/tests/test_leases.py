@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 import logging
-import subprocess
-import sys
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from fake_dispatcher import Clock, spec
+from forked_jpsi import run_program
 from jpsi_records.dispatch import dispatcher as dispatcher_module
 from jpsi_records.dispatch.dispatcher import Dispatcher
 from jpsi_records.dispatch.leases import Leases
@@ -26,9 +25,7 @@ NAMING = "from jpsi_records.store.file_lock import name_of_this_process; print(n
 
 
 def name_of_ended_process() -> str:
-    return subprocess.run(
-        [sys.executable, "-c", NAMING], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return run_program(NAMING).stdout.strip()
 
 
 def leased(records: Records, holder: str, native_id: str | None = "1") -> Execution:

@@ -23,17 +23,23 @@ _FUNCTION = r"""@UNSAFE@() (
         set -- "$@" "$_jpsi_at"
         _jpsi_at=${_jpsi_at%/*}
     done
-    _jpsi_user=$(id -u) _jpsi_name=$(id -un) _jpsi_private='-links 0'
-    [ "$(id -gn)" != "$_jpsi_name" ] || case $(getent group "$_jpsi_name" 2>/dev/null) in
-        *: | *:"$_jpsi_name") _jpsi_private="( -user $_jpsi_user -group $(id -g) )" ;;
-    esac
+    _jpsi_user=$(id -u) _jpsi_private='-links 0'
     export LC_ALL=C
     unset IFS
     set -f
-    # shellcheck disable=SC2086  # several words
-    find "$@" -prune '(' ! -user 0 ! -user "$_jpsi_user" -o \
-        ! -type l ! -perm -1000 '(' -perm -002 -o -perm -020 ! $_jpsi_private ')' ')' \
-        -exec ls -ldn '{}' ';' 2>/dev/null
+    _jpsi_list() {
+        # shellcheck disable=SC2086  # several words
+        find "$@" -prune '(' ! -user 0 ! -user "$_jpsi_user" -o \
+            ! -type l ! -perm -1000 '(' -perm -002 -o -perm -020 ! $_jpsi_private ')' ')' \
+            -exec ls -ldn '{}' ';' 2>/dev/null
+    }
+    # few directories are writable for a group, and only for them it matters whether that is private
+    [ -n "$(_jpsi_list "$@")" ] || exit 0
+    _jpsi_name=$(id -un)
+    [ "$(id -gn)" != "$_jpsi_name" ] || case $(getent group "$_jpsi_name" 2>/dev/null) in
+        *: | *:"$_jpsi_name") _jpsi_private="( -user $_jpsi_user -group $(id -g) )" ;;
+    esac
+    _jpsi_list "$@"
 )"""
 # The number of fields before the name in a line of ls(1): mode, links, owner, group, size, month, day, time.
 _FIELDS = 8
