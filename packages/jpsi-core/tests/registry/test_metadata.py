@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
 import tempfile
+import time
 import zipfile
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from hypothesis import strategies as st
 from distributions import lay
 from jpsi.registry import metadata
 from jpsi.registry.metadata import Distribution, distributions, install_command, installer, of_path
+from jpsi_testing.threads import in_this_thread
 
 
 def test_only_distributions_with_entry_points_are_found(tmp_path: Path) -> None:
@@ -227,14 +230,57 @@ def test_a_package_without_a_url_is_no_error(tmp_path: Path, monkeypatch: pytest
     assert install_command("jpsi-ssh") == "pip install --find-links DIRECTORY jpsi-ssh"
 
 
-def test_what_else_is_in_a_directory_is_not_kept(tmp_path: Path) -> None:
-    """A program may write thousands of files beside its script."""
-    (tmp_path / "a-1.0.dist-info").mkdir()
-    distributions(str(tmp_path))
-    before = metadata._by_distribution.cache_info()
+@pytest.fixture
+def listings(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the directories that are listed from now on."""
+    found: list[str] = []
+    listdir = os.listdir
 
+    def noted(path: str) -> list[str]:
+        found.append(path)
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", in_this_thread(noted, listdir))
+    return found
+
+
+def test_a_directory_is_listed_again_once_it_has_changed(
+    tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # as if the last change were long ago
+    monkeypatch.setattr(metadata, "_SETTLED_SECONDS", -1.0)
+    lay(tmp_path, "one", executors={"x": "y"})
     (tmp_path / "result").touch()
-    distributions(str(tmp_path))
 
-    after = metadata._by_distribution.cache_info()
-    assert (after.hits, after.misses) == (before.hits + 1, before.misses)
+    assert [[it.name for it in distributions(str(tmp_path))] for _ in range(2)] == [["one"], ["one"]]
+    assert listings == [str(tmp_path)]
+    lay(tmp_path, "two", executors={"x": "y"})
+    assert {it.name for it in distributions(str(tmp_path))} == {"one", "two"}
+    assert listings == [str(tmp_path)] * 2
+    # a program may write thousands of files beside its script
+    assert metadata._listed[str(tmp_path)].folders.keys() == {"one", "two"}
+
+
+def test_a_directory_that_changed_a_moment_ago_is_listed_each_time(
+    tmp_path: Path, listings: list[str]
+) -> None:
+    """The next change may give it the same times."""
+    lay(tmp_path, "one", executors={"x": "y"})
+
+    for _ in range(2):
+        distributions(str(tmp_path))
+
+    assert listings == [str(tmp_path)] * 2
+
+
+def test_a_directory_whose_clock_is_ahead_is_listed_each_time(
+    tmp_path: Path, listings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(metadata, "_SETTLED_SECONDS", 0.0)
+    lay(tmp_path, "one", executors={"x": "y"})
+    os.utime(tmp_path, (time.time() + 3600,) * 2)
+
+    for _ in range(2):
+        distributions(str(tmp_path))
+
+    assert listings == [str(tmp_path)] * 2

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -98,13 +99,13 @@ _URL = re.compile(r'"url":\s*"([^"]*)"')  # PEP 610
 def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
     """Yield every distribution in a directory by its canonical name; None if it has no plugin for jpsi."""
     try:
-        names = os.listdir(directory)  # noqa: PTH208  twice as fast, for every directory of sys.path
+        folders = _metadata_folders(directory)
     except NotADirectoryError:
         yield from _archived(directory)
         return
     except OSError:
         return
-    for key, rivals in _by_distribution(tuple(it for it in names if it.endswith(_FOLDERS))).items():
+    for key, rivals in folders.items():
         offering = [it for name in rivals if (it := _in_folder(key, directory, name)) is not None]
         versions = tuple(sorted({it.version for it in offering}))
         if len(versions) > 1:
@@ -113,14 +114,42 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
             yield key, offering[0] if offering else None
 
 
-# Programs that make many executors list the same directories each time.
-@functools.lru_cache(maxsize=256)
-def _by_distribution(folders: Iterable[str]) -> Mapping[str, Sequence[str]]:
-    """Return the names of metadata directories by the canonical names of their distributions."""
+def _metadata_folders(directory: str) -> Mapping[str, Sequence[str]]:
+    """Return the names of metadata directories by the canonical names of their distributions.
+
+    A directory that has not changed is not listed again, as Python does not for its imports.
+
+    Raises:
+        NotADirectoryError: it is a file, such as a zipapp.
+        OSError: it cannot be listed.
+    """
+    version = _version_of_file(directory)
+    known = _listed.get(directory)
+    if known is not None and known.version == version:
+        return known.folders
     found: dict[str, list[str]] = {}
-    for name in folders:
-        found.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
+    for name in os.listdir(directory):  # noqa: PTH208  twice as fast, for every directory of sys.path
+        if name.endswith(_FOLDERS):
+            found.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
+    # what changes twice in a moment can have the same times after both
+    if version is not None and time.time() - max(version[-2:]) / 1e9 > _SETTLED_SECONDS:
+        if len(_listed) >= _MOST_READ:
+            _listed.clear()
+        _listed[directory] = _Listing(version, found)
     return found
+
+
+class _Listing(NamedTuple):
+    """The metadata directories in a directory, as of a version of it."""
+
+    version: tuple[int, ...]
+    folders: Mapping[str, Sequence[str]]
+
+
+# Programs that make many executors look at the same directories each time.
+_listed: dict[str, _Listing] = {}
+# Longer than the steps in which any file system counts time.
+_SETTLED_SECONDS = 3.0
 
 
 class _Reading(NamedTuple):
@@ -167,12 +196,12 @@ _MOST_READ = 2048
 
 
 def _version_of_file(path: str) -> tuple[int, ...] | None:
-    """Return numbers that change with a file or with who may read it; None if it cannot be found."""
+    """Return numbers that change with a file or with who may read it, its times last; None without it."""
     try:
         it = os.stat(path)  # noqa: PTH116  as above
     except OSError:
         return None
-    return it.st_ino, it.st_size, it.st_mtime_ns, it.st_ctime_ns
+    return it.st_dev, it.st_ino, it.st_nlink, it.st_size, it.st_mtime_ns, it.st_ctime_ns
 
 
 def _archived(path: str) -> Iterator[tuple[str, Distribution | None]]:
