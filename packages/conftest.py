@@ -10,9 +10,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# How long an example takes tells how busy the machine is.
-settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+# How long an example takes tells how busy the machine is. Each run draws other examples.
+settings.register_profile(
+    "jpsi", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("long", settings.get_profile("jpsi"), max_examples=2000)
+settings.load_profile("jpsi")
 
 # The number of new objects after which garbage is collected. With the interpreter's own, that took a tenth of
 # the time of all tests.
