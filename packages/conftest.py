@@ -8,9 +8,10 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 
-# How long an example takes tells how busy the machine is. Each run draws other examples.
+# How long an example takes tells how busy the machine is.
 settings.register_profile(
     "jpsi", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -38,10 +39,9 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
     """Search for doctests only in files that have some; most have none, and each worker collects all."""
     collectors = yield
-    if ">>>" in file_path.read_text(encoding="utf-8", errors="replace"):
+    if not collectors or ">>>" in file_path.read_text(encoding="utf-8", errors="replace"):
         return collectors
-    # the collector of doctests is a class derived from it
-    return [it for it in collectors if type(it) is pytest.Module]
+    return [it for it in collectors if not isinstance(it, DoctestModule)]
 
 
 # Python itself ignores these, and has the programs that it starts heed them.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import re
 import sys
@@ -45,6 +46,15 @@ def test_packages_require_the_current_versions_of_each_other(name: str) -> None:
 
     assert [it for it in own if not it.specifier.contains(PROJECTS[it.name]["version"])] == []
     assert [it for it in own if it.specifier.contains("0.1.0")] == []
+
+
+@pytest.mark.parametrize("name", sorted(PROJECTS))
+def test_each_module_can_be_imported(name: str) -> None:
+    source = PACKAGES / name / "src"
+    for path in sorted(source.rglob("*.py")):
+        parts = path.relative_to(source).with_suffix("").parts
+        if parts[-1] != "__main__":
+            importlib.import_module(".".join(parts).removesuffix(".__init__"))
 
 
 # The distributions whose import packages have other names.

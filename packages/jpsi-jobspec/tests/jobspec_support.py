@@ -109,7 +109,7 @@ def drive_run(text: str, system: str, path: Path) -> Journal:
 
 
 def client(*arguments: str) -> ForkedProcess:
-    """Start another process with a workflow command."""
+    """Start another process, a fork, with a workflow command."""
     return start_jpsi("workflow", *arguments)
 
 

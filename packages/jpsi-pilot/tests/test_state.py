@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from jpsi_pilot.agent.journal import Journal
@@ -127,7 +127,6 @@ def test_only_jobs_that_ended_long_ago_are_pruned() -> None:
 _STEPS = st.lists(st.tuples(st.sampled_from(["start", "end", "back", "stop", "lost"]), st.integers(1, 4)))
 
 
-@settings(max_examples=50)
 @given(_STEPS)
 def test_a_rewritten_journal_has_the_same_state(steps: list[tuple[str, int]]) -> None:
     agent_state = state(submission_event(1), submission_event(2, elements=3, client=None))

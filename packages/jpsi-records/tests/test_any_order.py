@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fake_dispatcher import Clock, spec
@@ -35,6 +35,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Records, 
         yield records, clock
 
 
+@settings(max_examples=100)
 @given(STEPS)
 def test_invariants_hold_after_any_actions(
     opened: tuple[Records, Clock], steps: list[tuple[str, int, int, str]]

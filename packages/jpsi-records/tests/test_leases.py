@@ -25,7 +25,9 @@ NAMING = "from jpsi_records.store.file_lock import name_of_this_process; print(n
 
 
 def name_of_ended_process() -> str:
-    return run_program(NAMING).stdout.strip()
+    done = run_program(NAMING)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
 
 
 def leased(records: Records, holder: str, native_id: str | None = "1") -> Execution:

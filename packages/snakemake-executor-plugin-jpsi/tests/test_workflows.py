@@ -41,16 +41,20 @@ class TestWorkflowsOnSlurm(_WorkflowCases):
             yield
 
 
-def test_checks_have_an_interval_whatever_that_of_snakemake_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That of the tests above is zero, for which a loop without a pause would take a processor."""
+@pytest.mark.parametrize("of_snakemake", [0, 3600])
+def test_the_interval_of_checks_does_not_depend_on_that_of_snakemake(
+    of_snakemake: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The tests above set it to 0: a loop without a pause would use a whole processor."""
     intervals = []
 
     async def sleep(seconds: float) -> None:
         intervals.append(seconds)
 
     monkeypatch.setattr(asyncio, "sleep", sleep)
-    settings = SimpleNamespace(seconds_between_status_checks=0)
+    settings = SimpleNamespace(seconds_between_status_checks=of_snakemake)
+    workflow = SimpleNamespace(remote_execution_settings=settings)
 
-    asyncio.run(Executor.sleep(cast("Executor", SimpleNamespace(workflow=settings))))
+    asyncio.run(Executor.sleep(cast("Executor", SimpleNamespace(workflow=workflow))))
 
-    assert [it > 0 for it in intervals] == [True]
+    assert intervals == [0.2]

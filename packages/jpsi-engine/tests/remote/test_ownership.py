@@ -52,6 +52,24 @@ def test_modes_of_the_steps_count(
     assert found is None if is_safe else str(found).startswith(f"{way} (owner {os.geteuid()}, d")
 
 
+@pytest.mark.parametrize(("mode", "is_asked"), [(0o755, False), (0o775, True)], ids=["user", "group"])
+def test_groups_are_looked_up_only_if_one_can_write(
+    tmp_path: Path, shell: list[str], mode: int, is_asked: bool
+) -> None:
+    """A directory service may take long to answer."""
+    way, tools, calls = make(tmp_path / "way", mode), make(tmp_path / "tools"), tmp_path / "calls"
+    calls.touch()
+    for name in ("id", "getent"):
+        program = tools / name
+        real = shutil.which(name) or "false"
+        program.write_text(f'#!/bin/sh\necho {name} "$@" >>{word(str(calls))}\nexec {real} "$@"\n')
+        program.chmod(0o755)
+
+    run(f"PATH={word(str(tools))}:$PATH\n{render_unsafe_function(str(way))}\n{UNSAFE}\n", shell)
+
+    assert (calls.read_text().splitlines() == ["id -u"]) is not is_asked
+
+
 def test_group_that_is_not_private_counts(tmp_path: Path, shell: list[str]) -> None:
     """The user who runs this may have a private group: without getent(1), jpsi cannot know."""
     way = make(tmp_path / "way", 0o775)

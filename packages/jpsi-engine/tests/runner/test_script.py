@@ -305,8 +305,15 @@ _jpsi_is_young() {
   { read -r _jpsi_now _ </proc/uptime; } 2>/dev/null || :
   [ -z "$_jpsi_begun" ] || [ $((${_jpsi_now%.*} - ${_jpsi_begun%.*})) -le 1 ]
 }
-# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
-# the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
+# True of a process whose end bash 5.2 has lost, as a signal came at the same time: bash lists it as running,
+# and `wait` would return -1 once all other processes, such as a timer, have ended.
+_jpsi_is_lost() {
+  [ -n "${BASH_VERSION-}" ] && ! kill -s 0 "$1" 2>/dev/null || return
+  # shellcheck disable=SC3045  # bash
+  for _jpsi_running in $(jobs -r -p); do [ "$_jpsi_running" != "$1" ] || return 0; done
+  return 1
+}
+# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _jpsi_wait() {
   [ -n "$_jpsi_begun" ] || { read -r _jpsi_begun _ </proc/uptime; } 2>/dev/null || :
   # One that came while processes were started may have missed some.
@@ -318,6 +325,7 @@ _jpsi_wait() {
     _jpsi_answer=$?
     case $_jpsi_code,$_jpsi_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _jpsi_code=$_jpsi_answer ;; esac
     [ -n "$_jpsi_got" ] || break
+    ! _jpsi_is_lost "$1" || break
   done
   _jpsi_pids=${_jpsi_pids#* }
   [ -n "$_jpsi_pids" ] || _jpsi_begun=''

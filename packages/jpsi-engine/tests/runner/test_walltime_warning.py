@@ -6,7 +6,8 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -164,6 +165,69 @@ def test_a_signal_to_the_session_reaches_the_job_once(
 
     assert (started.returncode, process.markers()) == (7, ["exit.run.7", "signalled"])
     assert process.read("stdout") == b"caught\n"
+
+
+def _state(process: int) -> tuple[str, int]:
+    """Return the state of a process, such as T for stopped, and its parent."""
+    state, parent = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[:2]
+    return state, int(parent)
+
+
+def _has_ended(process: int) -> bool:
+    try:
+        return _state(process)[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+@contextlib.contextmanager
+def _starved(process: int) -> Iterator[None]:
+    """Let a process have next to no time, as on a busy machine."""
+    processors = os.sched_getaffinity(0)
+    one = {min(processors)}
+    os.sched_setaffinity(process, one)
+    os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
+    spin = "import os; os.write(1, b'x')\nwhile True: pass"
+    with subprocess.Popen([sys.executable, "-S", "-c", spin], stdout=subprocess.PIPE) as other:
+        os.sched_setaffinity(other.pid, one)
+        assert other.stdout is not None
+        other.stdout.read(1)
+        os.sched_setaffinity(0, processors - one or processors)
+        try:
+            yield
+        finally:
+            # it may have ended
+            with contextlib.suppress(ProcessLookupError):
+                os.sched_setaffinity(process, processors)
+            os.sched_setaffinity(0, processors)
+            other.kill()
+
+
+@linux
+def test_a_job_that_ends_as_a_signal_comes_is_not_waited_for_any_more(
+    process: RunnerBench, fifo: Callable[[str], Path]
+) -> None:
+    """A bash 5.2 may not notice its end then, and would wait for the timer."""
+    up, down = fifo("up"), fifo("down")
+    waiting = 'trap "" TERM; echo "$$" >"$1"; read x <"$2"; exit 7'
+    written = process.write(shell_job(waiting, up, down), warning=NEVER)
+    command = [process.shell, str(written)]
+    with subprocess.Popen(command, env={"PATH": PATH}, start_new_session=True) as started:
+        try:
+            job = int(up.read_text())
+            _, runner = _state(job)
+            with _starved(runner):
+                os.kill(runner, signal.SIGTERM)
+                down.write_text("\n")
+                assert eventually(lambda: _has_ended(job), 60)
+            code = started.wait(60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(started.pid, signal.SIGKILL)
+
+    # a bash that has lost the exit code knows of the signal alone
+    assert code == 7 or (code == 143 and "bash" in os.path.realpath(process.shell))
+    assert process.markers() == [f"exit.run.{code}"]
 
 
 def test_the_time_that_has_passed_before_the_launch_counts(bench: RunnerBench) -> None:

@@ -1,9 +1,9 @@
 """Runs Python in forks of a process that has imported modules, which is most of what a short program does.
 
 A fork has the arguments, directory, variables, umask and streams of its call: what it changes, or has killed,
-is its own. The modules of installed executors are imported ahead as well, all others by the fork itself. It
-ends as a new process does, except that it does not take its modules apart: most of its memory would be copied
-for that. What happens then shows in new processes only.
+is its own. It imports all other modules itself, except those of the installed executors, whose metadata it
+has as well. It ends as a new process does, except that it does not take its modules apart: most of its memory
+would be copied for that. What happens then shows in new processes only.
 """
 
 from __future__ import annotations
@@ -80,10 +80,13 @@ class ForkedProcess:
     def communicate(self, timeout: float | None = None) -> tuple[bytes, bytes]:
         """Read output and errors until it has closed both, close both here, and wait for its end.
 
+        What the caller has read, and not used, of a pipe is not among them.
+
         Raises:
             subprocess.TimeoutExpired: this took more than these seconds.
         """
-        found = self._read(timeout, *(it for it in (self.stdout, self.stderr) if it is not None))
+        pipes = (it for it in (self.stdout, self.stderr) if it is not None and not it.closed)
+        found = self._read(timeout, *pipes)
         self._close_pipes()
         return found.get(self.stdout, b""), found.get(self.stderr, b"")
 
@@ -106,8 +109,8 @@ class ForkedProcess:
                         found[key.data] += data
                     if not data or key.data is self._report:
                         selector.unregister(key.fd)
-        if self.returncode is not None:
-            self._report.close()
+                    if key.data is self._report:
+                        self._report.close()
         return found
 
     def _close_pipes(self) -> None:
@@ -389,20 +392,23 @@ def _end(code: int) -> NoReturn:
     os._exit(code & 0xFF)
 
 
-def _executors() -> list[str]:
-    """Return the modules of the installed executors; what jpsi has read for that, forks know as well."""
-    try:
-        from jpsi.plugin.engine import installed  # noqa: PLC0415  the caller may have no jpsi
-    except ImportError:
-        return []
-    found = installed().of("jpsi.executors")
-    return [it.value.partition(":")[0] for it in found if it.origin is None and it.refusal is None]
+def _import_executors() -> None:
+    """Import the modules of the installed executors; forks inherit the metadata that jpsi has read."""
+    from jpsi.plugin.engine import installed, load_plugin  # noqa: PLC0415  the caller may have no jpsi
+
+    for candidate in installed().of("jpsi.executors"):
+        if candidate.origin is None:
+            # a fork that needs it says what is wrong with it
+            with contextlib.suppress(Exception):
+                load_plugin(candidate)
 
 
 def _import_ahead(modules: Sequence[str]) -> None:
-    for name in [*modules, *_executors()]:
+    for name in modules:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    with contextlib.suppress(ImportError):
+        _import_executors()
     # a search for garbage would copy the memory of what is imported
     gc.freeze()
 

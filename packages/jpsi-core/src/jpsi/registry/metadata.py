@@ -117,25 +117,30 @@ def _scanned(directory: str) -> Iterator[tuple[str, Distribution | None]]:
 def _metadata_folders(directory: str) -> Mapping[str, Sequence[str]]:
     """Return the names of metadata directories by the canonical names of their distributions.
 
-    A directory that has not changed is not listed again, as Python does not for its imports.
+    A directory is listed again only if it has changed; the imports of Python do the same.
 
     Raises:
         NotADirectoryError: it is a file, such as a zipapp.
         OSError: it cannot be listed.
     """
-    version = _version_of_file(directory)
     known = _listed.get(directory)
-    if known is not None and known.version == version:
+    if known is not None and known.version == _version_of_file(directory):
         return known.folders
+    # both see one directory, whatever becomes of the path meanwhile
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        status = os.fstat(opened)
+        names = os.listdir(opened)  # noqa: PTH208  twice as fast, for every directory of sys.path
+    finally:
+        os.close(opened)
     found: dict[str, list[str]] = {}
-    for name in os.listdir(directory):  # noqa: PTH208  twice as fast, for every directory of sys.path
+    for name in names:
         if name.endswith(_FOLDERS):
             found.setdefault(canonical(name.rpartition(".")[0].partition("-")[0]), []).append(name)
-    # what changes twice in a moment can have the same times after both
-    if version is not None and time.time() - max(version[-2:]) / 1e9 > _SETTLED_SECONDS:
-        if len(_listed) >= _MOST_READ:
+    if time.time() - max(status.st_mtime, status.st_ctime) > _SETTLED_SECONDS:
+        if len(_listed) >= _MOST_LISTED:
             _listed.clear()
-        _listed[directory] = _Listing(version, found)
+        _listed[directory] = _Listing(_version(status), found)
     return found
 
 
@@ -148,8 +153,10 @@ class _Listing(NamedTuple):
 
 # Programs that make many executors look at the same directories each time.
 _listed: dict[str, _Listing] = {}
-# Longer than the steps in which any file system counts time.
-_SETTLED_SECONDS = 3.0
+_MOST_LISTED = 256
+# A directory that changes twice within a step of its file system's clock has the same times after both. The
+# steps take up to two seconds, and that clock may be behind this machine's.
+_SETTLED_SECONDS = 60.0
 
 
 class _Reading(NamedTuple):
@@ -196,11 +203,14 @@ _MOST_READ = 2048
 
 
 def _version_of_file(path: str) -> tuple[int, ...] | None:
-    """Return numbers that change with a file or with who may read it, its times last; None without it."""
+    """Return numbers that change with a file or with who may read it; None if it cannot be found."""
     try:
-        it = os.stat(path)  # noqa: PTH116  as above
+        return _version(os.stat(path))  # noqa: PTH116  as above
     except OSError:
         return None
+
+
+def _version(it: os.stat_result) -> tuple[int, ...]:
     return it.st_dev, it.st_ino, it.st_nlink, it.st_size, it.st_mtime_ns, it.st_ctime_ns
 
 

@@ -33,7 +33,7 @@ _FUNCTION = r"""@UNSAFE@() (
             ! -type l ! -perm -1000 '(' -perm -002 -o -perm -020 ! $_jpsi_private ')' ')' \
             -exec ls -ldn '{}' ';' 2>/dev/null
     }
-    # few directories are writable for a group, and only for them it matters whether that is private
+    # only for a directory that its group can write to, the groups are looked up, which may be slow
     [ -n "$(_jpsi_list "$@")" ] || exit 0
     _jpsi_name=$(id -un)
     [ "$(id -gn)" != "$_jpsi_name" ] || case $(getent group "$_jpsi_name" 2>/dev/null) in

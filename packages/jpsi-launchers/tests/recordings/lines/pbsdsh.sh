@@ -109,8 +109,15 @@ _launch_is_young() {
   { read -r _launch_now _ </proc/uptime; } 2>/dev/null || :
   [ -z "$_launch_begun" ] || [ $((${_launch_now%.*} - ${_launch_begun%.*})) -le 1 ]
 }
-# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
-# the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
+# True of a process whose end bash 5.2 has lost, as a signal came at the same time: bash lists it as running,
+# and `wait` would return -1 once all other processes, such as a timer, have ended.
+_launch_is_lost() {
+  [ -n "${BASH_VERSION-}" ] && ! kill -s 0 "$1" 2>/dev/null || return
+  # shellcheck disable=SC3045  # bash
+  for _launch_running in $(jobs -r -p); do [ "$_launch_running" != "$1" ] || return 0; done
+  return 1
+}
+# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _launch_wait() {
   [ -n "$_launch_begun" ] || { read -r _launch_begun _ </proc/uptime; } 2>/dev/null || :
   # One that came while processes were started may have missed some.
@@ -122,6 +129,7 @@ _launch_wait() {
     _launch_answer=$?
     case $_launch_code,$_launch_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _launch_code=$_launch_answer ;; esac
     [ -n "$_launch_got" ] || break
+    ! _launch_is_lost "$1" || break
   done
   _launch_pids=${_launch_pids#* }
   [ -n "$_launch_pids" ] || _launch_begun=''

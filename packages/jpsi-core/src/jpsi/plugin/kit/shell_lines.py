@@ -109,8 +109,15 @@ _NAME_is_young() {
   { read -r _NAME_now _ </proc/uptime; } 2>/dev/null || :
   [ -z "$_NAME_begun" ] || [ $((${_NAME_now%.*} - ${_NAME_begun%.*})) -le 1 ]
 }
-# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127. If
-# the process ended as the signal came, bash 5.2 may have lost the exit code, and returns -1.
+# True of a process whose end bash 5.2 has lost, as a signal came at the same time: bash lists it as running,
+# and `wait` would return -1 once all other processes, such as a timer, have ended.
+_NAME_is_lost() {
+  [ -n "${BASH_VERSION-}" ] && ! kill -s 0 "$1" 2>/dev/null || return
+  # shellcheck disable=SC3045  # bash
+  for _NAME_running in $(jobs -r -p); do [ "$_NAME_running" != "$1" ] || return 0; done
+  return 1
+}
+# A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _NAME_wait() {
   [ -n "$_NAME_begun" ] || { read -r _NAME_begun _ </proc/uptime; } 2>/dev/null || :
   # One that came while processes were started may have missed some.
@@ -122,6 +129,7 @@ _NAME_wait() {
     _NAME_answer=$?
     case $_NAME_code,$_NAME_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _NAME_code=$_NAME_answer ;; esac
     [ -n "$_NAME_got" ] || break
+    ! _NAME_is_lost "$1" || break
   done
   _NAME_pids=${_NAME_pids#* }
   [ -n "$_NAME_pids" ] || _NAME_begun=''
