@@ -8,7 +8,6 @@ from pathlib import Path
 
 from click.testing import CliRunner, Result
 
-from forked_jpsi import start_jpsi
 from jpsi import JobExecutor
 from jpsi_jobspec.commands import WORKFLOW
 from jpsi_jobspec.document.loader import load
@@ -20,7 +19,6 @@ from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.journal import Journal
 from jpsi_jobspec.running.driver import Driver
-from jpsi_testing.forks import ForkedProcess
 
 #: Reads the log of fake programs; the fixture `log`.
 Log = Callable[[], list[str]]
@@ -106,11 +104,6 @@ def drive_run(text: str, system: str, path: Path) -> Journal:
     journal = begin_run(text, system, path)
     Driver(journal, JobExecutor(system), lambda *_: None).run()
     return runs.read_run(journal.path)
-
-
-def client(*arguments: str) -> ForkedProcess:
-    """Start another process, a fork, with a workflow command."""
-    return start_jpsi("workflow", *arguments)
 
 
 def flow(text: str) -> str:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from jobspec_support import Log, Run, client, drive_run, flow, planned
+from jobspec_support import Log, Run, drive_run, flow, planned
 from jpsi import JobState
 from jpsi_jobspec.planning.site import Site
 from jpsi_jobspec.run_store import runs
 from jpsi_jobspec.run_store.completed import find_completed
 from jpsi_jobspec.run_store.journal import Journal, Part, inner_journal
 from jpsi_testing.waiting import eventually
+from workflow_clients import client
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\n"
 

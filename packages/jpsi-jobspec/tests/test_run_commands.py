@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from jobspec_support import Log, Run, begin_run, client, drive_run, flow
+from jobspec_support import Log, Run, begin_run, drive_run, flow
 from jpsi import JobState
 from jpsi_engine import job_store
 from jpsi_jobspec.commands import WORKFLOW
@@ -22,6 +22,7 @@ from jpsi_jobspec.run_store.journal import Journal, Part
 from jpsi_jobspec.running.outcome import exit_code_of
 from jpsi_testing.fake import FakeScheduler
 from jpsi_testing.waiting import eventually
+from workflow_clients import client
 
 HEAD = "version: 1\nresources:\n  r: {type: core, count: 1}\ntasks:\n"
 LONG = (
