@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from distributions import lay
 from jpsi_testing.forks import MODULES, PROGRAMS, ForkServer
 from jpsi_testing.threads import in_this_thread
 
@@ -164,3 +165,17 @@ def test_a_fork_that_takes_too_long_is_killed() -> None:
     """It would sleep on, and be waited for, if it were not."""
     with pytest.raises(subprocess.TimeoutExpired):
         PROGRAMS.run("-c", "import time; time.sleep(1000)", timeout=0.1)
+
+
+def test_an_executor_that_cannot_be_imported_ends_no_fork(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay(tmp_path, "wrong", executors={"wrong": "wrong_executor"})
+    (tmp_path / "wrong_executor.py").write_text("open('imported', 'w').close(); raise RuntimeError\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+
+    done = ForkServer().run("-c", "print('runs')", timeout=100)
+
+    assert (done.returncode, done.stdout) == (0, b"runs\n")
+    assert (tmp_path / "imported").exists()

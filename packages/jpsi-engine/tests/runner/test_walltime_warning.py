@@ -189,11 +189,11 @@ def _starved(process: int) -> Iterator[None]:
     os.sched_setscheduler(process, os.SCHED_IDLE, os.sched_param(0))
     spin = "import os; os.write(1, b'x')\nwhile True: pass"
     with subprocess.Popen([sys.executable, "-S", "-c", spin], stdout=subprocess.PIPE) as other:
-        os.sched_setaffinity(other.pid, one)
-        assert other.stdout is not None
-        other.stdout.read(1)
-        os.sched_setaffinity(0, processors - one or processors)
         try:
+            os.sched_setaffinity(other.pid, one)
+            assert other.stdout is not None
+            other.stdout.read(1)
+            os.sched_setaffinity(0, processors - one or processors)
             yield
         finally:
             # it may have ended
