@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import attrs
 import pytest
@@ -65,8 +66,11 @@ class FakeEngine:
 
     async def run(self, nodes: Sequence[str], task: Task) -> End:
         self.tasks.append(task)
-        self.runs[task.native_id] = asyncio.get_running_loop().create_future()
-        return await self.runs[task.native_id]
+        run = self.runs[task.native_id] = asyncio.get_running_loop().create_future()
+        current = asyncio.current_task()
+        assert current is not None
+        _RUNS[current] = run
+        return await run
 
     async def stop(self, node: str, native_id: str) -> None:
         if node not in self.existing_nodes:
@@ -88,6 +92,16 @@ class FakeEngine:
         for run in self.runs.values():
             if not run.done():
                 run.set_exception(NodeLost(node))
+
+
+# The ends for which tasks of all engines wait, which tests set.
+_RUNS = WeakKeyDictionary[asyncio.Task[Any], asyncio.Future[End]]()
+
+
+def _is_run(task: asyncio.Task[Any]) -> bool:
+    """Return True if a task waits for the end of a run."""
+    run = _RUNS.get(task)
+    return run is not None and not run.done()
 
 
 class FakePilots(PilotJobs):
@@ -144,12 +158,14 @@ class LoopHarness:
         return self.state.native_id(number, None)
 
     async def run_round(self, seconds: float = 0.0) -> None:
-        """Run a round, and everything that it has started."""
+        """Run a round, and everything that it has started, until there are only runs that a test ends."""
         self.time += seconds
         self.scheduling.run_round()
-        for _ in range(20):
-            await asyncio.sleep(0)
-            await asyncio.to_thread(lambda: None)
+        own = asyncio.current_task()
+        async with asyncio.timeout(60):
+            while busy := [it for it in asyncio.all_tasks() if it is not own and not _is_run(it)]:
+                # a task may also come to wait for the end of a run
+                await asyncio.wait(busy, timeout=0.01, return_when=asyncio.FIRST_COMPLETED)
 
     def job_word(self, native_id: str) -> str:
         """Return the agent's status of a job."""
