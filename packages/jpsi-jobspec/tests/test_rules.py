@@ -135,6 +135,13 @@ BROKEN = [
     ("JS031", one("command: a, resources: 'r|'"), True, 5, "a name is missing"),
     ("JS031", one("command: a, resources: {}"), True, 5, "joined by"),
     (
+        "JS031",
+        one("command: a, resources: on"),
+        True,
+        5,
+        "YAML takes on for true or false, unless it is quoted",
+    ),
+    (
         "JS032",
         (
             f"{HEAD}groups:\n- {{name: a, resources: r, tasks: [{{group: b}}]}}\n"
@@ -569,6 +576,23 @@ def test_a_document_of_another_language_names_the_command_that_takes_it(text: st
     assert [str(it) for it in found(text)] == [
         f"flow.yaml:1:1: JS001: it is no workflow; `{command}` takes it"
     ]
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\n#SBATCH -n 4\nsrun hostname\n", "#!/bin/bash\nif a; then {\n"])
+def test_a_script_is_no_workflow_and_the_message_says_how_to_run_it(text: str) -> None:
+    (problem,) = map(str, found(text))
+
+    assert problem == (
+        "flow.yaml:1:1: JS001: it is a script, and no workflow; a task runs it by `command: ./NAME`; "
+        "jpsi convert makes a job document of its directives"
+    )
+
+
+def test_a_workflow_may_be_a_program() -> None:
+    begin = "#!/usr/bin/env -S jpsi workflow run\n"
+
+    assert load(begin + one("command: a, resources: r"), Findings("flow.yaml")).tasks
+    assert [it.code for it in found(begin + "tasks: [")] == ["JS000"]
 
 
 @pytest.mark.clause("ng-version", "ng-without")

@@ -113,6 +113,32 @@ def test_a_task_that_no_queue_can_ever_start_is_refused_before_the_first_submiss
     assert warnings == err.replace("jpsi: ", "jpsi: warning: flow.yaml: ")
 
 
+def test_a_time_that_replicas_add_up_to_is_refused_with_how_it_comes_about(
+    run: Run, fake_commands: Callable[..., FakeScheduler]
+) -> None:
+    fake_commands("slurm")
+    task = "attributes: {duration: 40m, queue_name: debug}"
+    file = flow(
+        "version: 1\nresources:\n  one: {type: core, count: 1}\n  two: {type: slot, count: 2, with: "
+        "[{type: core, count: 1}]}\ntasks:\n"
+        f"- {{name: a, command: ior, resources: one, replicas: 3, {task}}}\n"
+        f"- {{name: b, command: ior, resources: two, replicas: 2, {task}}}\n"
+    )
+
+    code, _, err = run("run", "-x", "slurm", file)
+    _, plan, _ = run("plan", "--explain", "-x", "slurm", file)
+
+    why = "its 3 replicas run in one allocation, 1 at a time, each for up to 0:40:00"
+    assert (code, err) == (
+        2,
+        (
+            "jpsi: flow.yaml is not valid: a: it asks for 2:01:00 and can never start; the queue debug has "
+            f"1:00:00; {why}; with more slots, more run at a time\n"
+        ),
+    )
+    assert f"because {why}; with more" in plan
+
+
 def test_all_problems_of_all_jobs_are_reported_before_the_first_submission(
     run: Run, log: Log, fake_commands: Callable[..., FakeScheduler]
 ) -> None:

@@ -14,7 +14,7 @@ import yaml
 from jpsi import document_command
 
 from .model import Document, Group
-from .problems import Findings, suggest_name
+from .problems import Findings, Position, suggest_name
 from .resources import read_attributes, read_requirements, read_resource
 from .rules import check
 from .tasks import read_group, read_tasks
@@ -38,13 +38,21 @@ def load(text: str, findings: Findings, arguments: Mapping[str, str] | None = No
     Raises:
         WorkflowError: the document cannot be used; the error names everything that is wrong.
     """
-    value = parse(text, findings)
     document = Document(source=findings.source)
-    if value is not None:
+    if _is_script(text):
+        message = "it is a script, and no workflow"
+        hint = "a task runs it by `command: ./NAME`; jpsi convert makes a job document of its directives"
+        findings.add_error("JS001", Position(1, 1), message, hint)
+    elif (value := parse(text, findings)) is not None:
         document = _read_document(substitute_parameters(value, arguments or {}))
         check(document, findings)
     findings.check()
     return document
+
+
+def _is_script(text: str) -> bool:
+    """Return True if a text names an interpreter other than `jpsi workflow run`."""
+    return text.startswith("#!") and "jpsi" not in text.partition("\n")[0]
 
 
 def _read_document(value: Value) -> Document:

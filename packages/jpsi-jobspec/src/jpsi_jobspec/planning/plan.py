@@ -83,6 +83,8 @@ class Entry:
     is_shown: bool = False
     #: Reasons of the planner's decisions, a sentence each.
     why: tuple[str, ...] = ()
+    #: How its duration follows from that of its replicas; empty if it does not.
+    why_duration: str = ""
     #: Parts of the document that the plan leaves out, a sentence each.
     lost: tuple[str, ...] = ()
     #: The entries of a group, each after its dependencies.

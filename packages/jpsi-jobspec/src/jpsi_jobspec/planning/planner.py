@@ -164,15 +164,25 @@ class _Planner:
             attributes=attrs.evolve(merged.of_processes(), duration=own),
             why=("each replica has one slot of the allocation",),
         )
+        concurrent = min(slots, task.replicas)
+        share = f"its {task.replicas} replicas run in one allocation, {concurrent} at a time"
+        whole, why_duration = merged.duration, ""
+        if own is not None:
+            whole = total_duration(task.replicas, slots, own)
+        if own and concurrent < task.replicas:
+            why_duration = f"{share}, each for up to {own}; with more slots, more run at a time"
         allocation = attrs.evolve(
-            entry, kind=Kind.ALLOCATION, command=(), replicas=1, ready=None, inside=(inner,)
+            entry,
+            kind=Kind.ALLOCATION,
+            command=(),
+            replicas=1,
+            ready=None,
+            inside=(inner,),
+            why_duration=why_duration,
         )
-        whole = merged.duration if own is None else total_duration(task.replicas, slots, own)
         # variables are for the replicas: the process that runs them needs those of the batch system
         outer = attrs.evolve(merged.of_job(), duration=whole, environment={})
-        concurrent = min(slots, task.replicas)
-        why = (f"its {task.replicas} replicas run in one allocation, {concurrent} at a time",)
-        return self._with_choice(allocation, choice, outer, why, task.at)
+        return self._with_choice(allocation, choice, outer, (why_duration or share,), task.at)
 
     def _check_shared(self, attributes: Attributes, at: Position) -> None:
         """Note attributes that the job of an allocation, whose process starts others, cannot have."""

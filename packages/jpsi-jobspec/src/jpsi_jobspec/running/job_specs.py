@@ -141,8 +141,14 @@ def find_misfits(plan: Plan, executor: JobExecutor) -> Misfits:
     specs = [it for _, it in named]
     limits, unit = QueueLimits(executor), executor.system.capabilities.walltime_unit
     changed = (describe_rounding(executor.name, unit, specs), describe_ignored(executor.name, specs))
+    whys = {it.id: it.why_duration for it in plan.entries}
+    excess: dict[tuple[str, str], list[str]] = {}
+    for found, ids in limits.find_excess(named).items():
+        for entry_id in ids:
+            why = whys[entry_id] if found.request == "time" else ""
+            excess.setdefault((found.sentence, why), []).append(entry_id)
     return Misfits(
-        [f"{render_names(ids)}: {it.sentence}" for it, ids in limits.find_excess(named).items()],
+        [f"{render_names(ids)}: {'; '.join(filter(None, it))}" for it, ids in excess.items()],
         [
             *(f"{render_names(ids)}: {it}" for it, ids in limits.find_unlisted(named).items()),
             *filter(None, changed),
