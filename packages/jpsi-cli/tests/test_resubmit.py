@@ -776,6 +776,38 @@ def test_the_new_job_may_wait_for_others(run: Run) -> None:
     assert run("cancel", again, held).returncode == 0
 
 
+def test_what_waits_for_a_job_that_was_cancelled_just_now_is_repeated_too(run: Run, gate: Path) -> None:
+    """The process that is to submit the second and the third job ends them only a moment later."""
+    first = printed(run("submit", "--name", "a", "--", "sh", "-c", f"cat '{gate}'"))
+    run("submit", "--name", "b", "--after", first, "--", "true")
+    run("submit", "--name", "c", "--after", "b", "--", "true")
+    assert run("cancel", "a").returncode == 0
+
+    again = run("resubmit", "--failed", "a", "b", "c")
+
+    ids = again.stdout.decode().split()
+    assert [it["name"] for it in listed(run)][3:] == ["a", "b", "c"]
+    assert "left out" not in again.stderr.decode()
+    gate.write_text("")
+    assert run("wait", *ids).returncode == 0
+
+
+def test_the_quoted_output_of_a_command_means_all_jobs_that_it_names(slurm: Run) -> None:
+    for _ in range(2):
+        script = "exit $((JPSI_ARRAY_INDEX == 1))"
+        array = slurm("submit", "--name", "rep", "--array", "0-1", "--", "sh", "-c", script).stdout
+        slurm("wait", array.decode().strip())
+
+    again = slurm("resubmit", "--failed", "rep").stdout.decode().removesuffix("\n")
+    assert len(again.splitlines()) == 2
+
+    waited = slurm("wait", again)
+    assert (waited.returncode, waited.stderr.count(b"FAILED")) == (1, 2)
+    assert slurm("wait", f"{again}\nnosuch").returncode == 2
+    behind = printed(slurm("submit", "--after", f"any:{again}", "--", "true"))
+    assert slurm("wait", behind).returncode == 0
+
+
 def test_elements_that_a_process_is_yet_to_submit_have_not_ended(run: Run) -> None:
     array = run("submit", "--array", "0-2%1", "--", "sleep", "1000").stdout.decode().strip()
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .retries import *
     from .selection import *
     from .usage import *
+    from .vain_waits import *
     from .waiting import *
 else:
     # Most commands use a part of it, and `jpsi run` hardly any.
@@ -49,6 +50,7 @@ else:
                 "native_words select_job select_jobs select_live_jobs short_ids shown_ids split_indices"
             ),
             ".usage": "Amount Usage complete_usages read_usage",
+            ".vain_waits": "settle_vain_waits",
             ".waiting": "reasons_reported wait_for_ends",
         },
     )

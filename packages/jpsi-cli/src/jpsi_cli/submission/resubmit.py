@@ -29,6 +29,7 @@ from ..stored_jobs import (
     recall_jobs,
     select_jobs,
     settle_ends,
+    settle_vain_waits,
     was_not_submitted,
 )
 from . import staging_progress
@@ -52,7 +53,7 @@ def resubmit(
     **options: OptionValue,
 ) -> int:
     """Submit jobs again, each to its executor, and return the exit code."""
-    found = settle_ends(select_jobs(jobs, job_store.jobs()))
+    found = settle_vain_waits(settle_ends(select_jobs(jobs, job_store.jobs())))
     with job_store.lock_repetitions(found):
         selected = _select_failed(found) if only_failed else _select_last(found)
         notes = describe_predecessors(jobs, (job for job in found if job.repeats is None))
