@@ -329,19 +329,36 @@ def test_a_mistake_submits_nothing(run: Run, text: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("option", "commands"), [("--array=0-3", "jpsi submit has"), ("-a", "jpsi submit has")]
-)
-@pytest.mark.parametrize("command", ["run", "script"])
-def test_commands_for_one_job_say_which_takes_arrays(
-    run: Run, command: str, option: str, commands: str
-) -> None:
-    result = run(command, option, "--", "true")
+@pytest.mark.parametrize("option", ["--array=0-3", "-a"])
+def test_a_command_for_one_job_says_which_take_arrays(run: Run, option: str) -> None:
+    result = run("run", option, "--", "true")
 
     assert result.returncode == 2
     name = option.partition("=")[0]
     first = result.stderr.decode().splitlines()[0]
-    assert first == f"jpsi: no such option '{name}'; {commands} it"
+    assert first == f"jpsi: no such option '{name}'; jpsi submit and jpsi script have it"
+
+
+def test_the_first_job_of_an_array_is_shown_as_it_is_submitted(slurm: Run) -> None:
+    options = ("--array", "3-5%2", "--stdout", "out-%a", "--hold", "--", "true")
+
+    shown = slurm("script", *options)
+    one = slurm("script", "--array", "3", "--", "true")
+    wrong = slurm("script", "--array", "x", "--", "true")
+
+    assert shown.stderr == b"jpsi: warning: this is the first of the 3 jobs of an array\n"
+    text = shown.stdout.decode()
+    assert ("out-3" in text, "JPSI_ARRAY_INDEX=3" in text, "#SBATCH --hold" in text) == (True, True, True)
+    assert (one.returncode, one.stderr) == (0, b"")
+    assert b"#SBATCH --hold" not in one.stdout
+    assert (wrong.returncode, b"--array: 'x' names no indices" in wrong.stderr) == (2, True)
+
+
+def test_a_script_says_that_jpsi_itself_holds_a_job(run: Run) -> None:
+    result = run("script", "--hold", "--", "true")
+
+    expected = b"jpsi: warning: local cannot hold jobs: jpsi would, and submit this once it is released\n"
+    assert (result.returncode, result.stderr) == (0, expected)
 
 
 def test_other_unknown_options_are_of_no_command(run: Run) -> None:

@@ -187,6 +187,16 @@ def test_a_name_whose_newest_job_completed_still_means_the_failed_one(run: Run) 
     assert refused_by_id.stderr.decode().endswith("it is FAILED with exit code 5\n")
 
 
+def test_an_array_that_a_name_means_besides_the_newest_is_named_once(run: Run) -> None:
+    array = submitted(run, "--name", "fit", "--array", "1-3", "--", "sh", "-c", "exit 5")
+    assert run("wait", array).returncode == 5
+    submitted(run, "--name", "fit", "--", "true")
+
+    waited = run("wait", "fit").stderr.decode().splitlines()
+
+    assert ["; fit stands for 2 jobs: " in it for it in waited] == [True, False, False]
+
+
 _NO_WAITS = "local waits for no other job; jpsi does, with these in place of the document's"
 
 

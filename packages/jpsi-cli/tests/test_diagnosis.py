@@ -63,7 +63,7 @@ ENDS = {
     "no modules in the last line": (
         failed(Reason.EXIT_CODE, 127),
         ["run: line 2: module: command not found"],
-        "the job's shell does not know module: let jpsi load modules, such as with --setup module:gcc",
+        "the job's shell does not know module: let jpsi load modules, with --setup module:NAME",
     ),
     "not executable": (failed(Reason.EXIT_CODE, 126), [], "a program in it cannot be executed"),
     "library": (
@@ -293,13 +293,71 @@ def test_an_end_comes_with_advice(status: JobStatus, errors: list[str], advice: 
     assert advice in diagnosis.advice[0]
 
 
-def test_the_last_matching_line_of_stderr_counts() -> None:
-    errors = ["a: No such file or directory", "MemoryError", "bye"]
+OWN_CODE = "the program itself returned this: look at its last lines"
 
-    assert (
-        "ran out of memory"
-        in diagnose(JobFacts(status=failed(Reason.EXIT_CODE, 1), spec=SPEC, errors=errors)).advice[0]
-    )
+
+def advice_on(errors: Sequence[str], code: int = 1) -> Sequence[str]:
+    return diagnose(JobFacts(status=failed(Reason.EXIT_CODE, code), spec=SPEC, errors=errors)).advice
+
+
+def test_the_last_matching_line_of_stderr_counts() -> None:
+    errors = ["a: No such file or directory", "MemoryError"]
+
+    assert advice_on(errors) == ["it ran out of memory: ask for more, with --memory"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "code", "advice"),
+    [
+        # `cat optional.cfg || true; echo 'not converged' >&2; exit 4`
+        (
+            ["cat: optional.cfg: No such file or directory", "not converged"],
+            4,
+            [OWN_CODE, "perhaps: optional.cfg does not exist on the node: paths are relative to --dir"],
+        ),
+        # `module load python || true; exit 4`
+        (
+            ["a.sh: line 2: module: command not found"],
+            4,
+            [
+                (
+                    "perhaps: the job's shell does not know module: let jpsi load modules, with --setup "
+                    "module:NAME"
+                ),
+                OWN_CODE,
+            ],
+        ),
+        (
+            ["sh: 1: gmx: not found", "bye"],
+            4,
+            [
+                OWN_CODE,
+                "perhaps: gmx is not found on the node: check its path, or load its module in --pre-launch",
+            ],
+        ),
+    ],
+    ids=["no file", "no modules", "no program"],
+)
+def test_an_error_that_a_script_may_have_tolerated_is_only_perhaps_its_end(
+    errors: list[str], code: int, advice: list[str]
+) -> None:
+    assert advice_on(errors, code) == advice
+
+
+def test_nothing_on_this_machine_gives_a_job_the_memory_that_it_requests() -> None:
+    ends = [
+        (failed(Reason.SIGNAL, signal=9), ()),
+        (failed(Reason.OUT_OF_MEMORY), ()),
+        (failed(Reason.EXIT_CODE, 1), ["MemoryError"]),
+    ]
+
+    for status, errors in ends:
+        facts = JobFacts(status=status, spec=SPEC, errors=errors, is_given_memory=False)
+        (advice,) = diagnose(facts).advice
+        assert advice.endswith(
+            "this machine had too little memory for it, and --memory has no effect here: have it use less, "
+            "or run fewer jobs at a time"
+        )
 
 
 @pytest.mark.parametrize(

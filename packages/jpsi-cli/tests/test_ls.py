@@ -89,6 +89,18 @@ def test_only_jobs_that_match_what_was_typed_are_said_to_be_hidden(
 
 
 @pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("fit", "jpsi: no job has the name 'fit'; those that begin so: --name 'fit*'\n"),
+        ("x*", "jpsi: no job has the name 'x*'\n"),
+        ("fit *", ""),
+    ],
+)
+def test_a_name_that_no_job_has_is_no_silent_success(listing: Listing, name: str, hint: str) -> None:
+    assert listing([stored_job("a", "fit all")], name=name) == hint
+
+
+@pytest.mark.parametrize(
     ("fields", "is_uncertain"),
     [
         ({"stop": Stop(CANCEL, THEN).content}, True),
@@ -102,7 +114,7 @@ def test_only_jobs_that_match_what_was_typed_are_said_to_be_hidden(
 def test_what_shows_ends_is_named_while_they_are_not_certain(
     listing: Listing, fields: dict[str, object], *, is_uncertain: bool
 ) -> None:
-    hint = "jpsi: --refresh asks the batch system whether the jobs have ended that are to end\n"
+    hint = "jpsi: some of these may have ended: --refresh asks the batch system\n"
     job = stored_job("a", "fit", **fields)
 
     assert listing([job], is_all=True) == (hint if is_uncertain else "")

@@ -63,6 +63,15 @@ USAGE_ERRORS = {
     "command of a batch system": (["qdel", "17"], "jpsi: no such command 'qdel'; type jpsi cancel"),
     "command of another program": (["delete", "17"], "jpsi: no such command 'delete'; type jpsi cancel"),
     "another word for a command": (["pause", "17"], "jpsi: no such command 'pause'; type jpsi hold"),
+    "word for what is done again": (["repeat", "17"], "jpsi: no such command 'repeat'; type jpsi resubmit"),
+    "command of jobs in a group": (
+        ["workflow", "explain", "a.yaml"],
+        "jpsi: no such command 'explain'; that of single jobs is jpsi explain",
+    ),
+    "state": (
+        ["ls", "--state", "ended"],
+        "jpsi: invalid value for '--state' / '-s': 'ended' is not one of NEW, QUEUED, ACTIVE",
+    ),
     "word that is like another": (["restart", "17"], "jpsi: no such command 'restart'; type jpsi resubmit"),
     "mistyped word of another program": (["stauts"], "jpsi: no such command 'stauts'; type jpsi ls"),
     "similar command": (["lss"], "jpsi: no such command 'lss'. Did you mean 'ls'?"),
@@ -72,7 +81,7 @@ USAGE_ERRORS = {
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
     "option of another command": (
         ["run", "--array", "1-3", "--", "true"],
-        "jpsi: no such option '--array'; jpsi submit has it",
+        "jpsi: no such option '--array'; jpsi submit and jpsi script have it",
     ),
     "mistyped option": (
         ["run", "--tme", "3", "--", "true"],

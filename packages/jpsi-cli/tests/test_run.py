@@ -343,7 +343,8 @@ def test_options_complete_the_retry_of_a_document(run: Run) -> None:
 
     done = run("run", "-f", "-", "--retry", "oom=1", "--memory", "1G", input=document)
 
-    assert (done.returncode, done.stderr) == (4, b"")
+    warning = b"jpsi: warning: local is no batch system: --memory has no effect\n"
+    assert (done.returncode, done.stderr) == (4, warning)
     alone = run("validate", "-f", "-", input=document)
     assert alone.returncode == 2
     assert b"standard input: attributes.retry: grow_memory needs a first request, resources" in alone.stderr

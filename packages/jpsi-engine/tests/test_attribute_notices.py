@@ -48,6 +48,19 @@ def test_attributes_without_effect_are_described_once() -> None:
     assert describe_ignored("local", specs(jpsi.JobAttributes())) is None
 
 
+def test_memory_without_effect_is_described() -> None:
+    jobs = [
+        jpsi.JobSpec("x", resources=jpsi.ResourceSpecV1(memory=1 << 30)),
+        jpsi.JobSpec("x", resources=jpsi.ResourceSpecV1(memory_per_cpu=1 << 30)),
+        jpsi.JobSpec("x"),
+    ]
+
+    described = describe_ignored("local", jobs)
+
+    assert described == "local is no batch system: memory and memory_per_cpu have no effect"
+    assert describe_ignored("local", jobs[2:]) is None
+
+
 def test_the_caller_may_name_attributes_otherwise() -> None:
     jobs = specs(jpsi.JobAttributes(queue_name="long", qos="high"))
 

@@ -313,7 +313,7 @@ def test_the_executor_and_the_time_limit_are_options(run: Run, tmp_path: Path) -
     assert "--time: 'soon' is not a time" in run("run", "--time", "soon", "words.yaml", code=2).stderr
     submitted = json.loads(run("submit", "-x", "local", "--time", "1m", "--json", "words.yaml").stdout)
     assert submitted["request_spec"]["placement"] == {"executor": "local", "duration": 60.0}
-    assert run("run", "-x", "local", "--time", "1", "slow.yaml", code=125).stdout == ""
+    assert run("run", "-x", "local", "--time", "1", "slow.yaml", code=124).stdout == ""
 
 
 def test_a_request_whose_job_is_cancelled_has_no_result(run: Run, tmp_path: Path) -> None:

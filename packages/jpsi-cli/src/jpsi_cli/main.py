@@ -96,8 +96,11 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     if isinstance(error, click.NoSuchOption):
         text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
     is_at_top = error.ctx is not None and error.ctx.command is cli
-    unknown = _NO_COMMAND.match(text) if is_at_top else None
-    if unknown and (meant := _command_for(unknown[1], is_guessed="Did you mean" in text)):
+    unknown = _NO_COMMAND.match(text)
+    if unknown and not is_at_top:
+        if unknown[1] in cli.commands:
+            text = f"{unknown[0]}; that of single jobs is {_NAME} {unknown[1]}"
+    elif unknown and (meant := _command_for(unknown[1], is_guessed="Did you mean" in text)):
         text = f"{unknown[0]}; type {meant}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")
     return exit_codes.USAGE

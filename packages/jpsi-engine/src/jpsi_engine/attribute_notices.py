@@ -1,4 +1,4 @@
-"""Describes which attributes of jobs an executor changes or ignores: rounded time limits, queues on `local`.
+"""Describes which requests of jobs an executor changes or ignores: rounded time limits, queues on `local`.
 
 The commands that submit jobs, run workflows and make requests report it in these sentences.
 """
@@ -13,6 +13,8 @@ import jpsi
 _LOCAL = "local"
 # The attributes that no process of this machine has.
 _IGNORED = ("queue_name", "project_name", "reservation_id", "licenses", "qos", "mail", "gpu_type")
+# The requests that nothing on this machine grants.
+_IGNORED_RESOURCES = ("memory", "memory_per_cpu", "memory_per_gpu")
 # The prefixes of custom attributes for batch systems, whether or not their plugins are installed.
 _SYSTEMS = frozenset({"slurm", "pbs", "torque", "lsf", "flux", "gridengine", "sge", "oar", "pilot"})
 # Of how many attributes all are named.
@@ -48,17 +50,18 @@ def round_up(duration: timedelta, unit: timedelta) -> timedelta:
 def describe_ignored(
     executor: str, specs: Iterable[jpsi.JobSpec | None], rename: Callable[[str], str] = str
 ) -> str | None:
-    """Return which attributes of jobs have no effect on this machine; None if all have, or it is not `local`.
+    """Return which requests of jobs have no effect on this machine; None if all have, or it is not `local`.
 
     Args:
         executor: the name of the executor.
         specs: the specs of the jobs; a job may have none.
-        rename: returns the caller's word for a field such as `attributes.queue_name`.
+        rename: returns the caller's word for a field such as `attributes.queue_name` or `resources.memory`.
     """
     if executor != _LOCAL:
         return None
     fields = [name for it in specs if it is not None for name in _ignored(it)]
-    names = list(dict.fromkeys(rename(it).removeprefix("attributes.") for it in dict.fromkeys(fields)))
+    renamed = (rename(it) for it in dict.fromkeys(fields))
+    names = list(dict.fromkeys(it.removeprefix("attributes.").removeprefix("resources.") for it in renamed))
     if len(names) > _MAX_NAMED:
         # the count takes the place of one
         names = [*names[: _MAX_NAMED - 1], f"{len(names) - _MAX_NAMED + 1} more"]
@@ -68,7 +71,8 @@ def describe_ignored(
 
 
 def _ignored(spec: jpsi.JobSpec) -> Iterator[str]:
-    attributes = spec.attributes
+    attributes, resources = spec.attributes, spec.resources
+    yield from (f"resources.{name}" for name in _IGNORED_RESOURCES if getattr(resources, name, None))
     yield from (f"attributes.{name}" for name in _IGNORED if getattr(attributes, name) is not None)
     for name in attributes.custom_attributes or ():
         if name.partition(".")[0].lower() in _SYSTEMS:

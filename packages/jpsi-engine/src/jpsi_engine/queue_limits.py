@@ -245,7 +245,10 @@ class _Request:
                 f"the queue {name} has {self.render(it)}" if name else f"there are {self.render(it)}"
                 for name, it in limits.items()
             )
-            request = self.describe(self.of_job(spec))
+            amount = self.of_job(spec)
+            request = self.describe(amount)
+            if self.of_queue is _node_memory and (whole := _largest(_memory_of)(spec)) > amount:
+                request += f" ({self.render(whole)} in all)"
             yield Excess(self.name, f"it asks for {request} and can never start; {queue_limits}")
 
 

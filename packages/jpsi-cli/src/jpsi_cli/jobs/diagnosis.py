@@ -74,6 +74,8 @@ class JobFacts:
     excess: Sequence[str] = ()
     #: How much memory it requested and used; empty if one of the two is not known.
     memory: str = ""
+    #: False if no batch system gives it memory, so that a request for it has no effect.
+    is_given_memory: bool = True
     #: The queue that jpsi chose for it, and why; empty if the user named one.
     queue: str = ""
     #: The jobs that it depends on, with their states: a sentence for each.
@@ -257,10 +259,13 @@ def _advice_after_end(facts: JobFacts) -> Iterator[str]:
         path = word(str(facts.directory / program))
         yield describe_missing_interpreter(program, path, facts.missing_interpreter)
         return
-    by_errors = list(_advice_by_errors(facts)) if facts.status.reason in OWN_REASONS else []
-    yield from by_errors
-    if not by_errors or facts.status.reason is not jpsi.Reason.EXIT_CODE:
+    printed = _advise_by_errors(facts) if facts.status.reason in OWN_REASONS else None
+    if printed is not None and printed.is_last:
+        yield printed.advice if printed.is_certain else f"perhaps: {printed.advice}"
+    if printed is None or not printed.is_certain or facts.status.reason is not jpsi.Reason.EXIT_CODE:
         yield from _advice_by_reason(facts)
+    if printed is not None and not printed.is_last:
+        yield f"perhaps: {printed.advice}"
 
 
 # What the advice to repeat jobs names.
@@ -305,8 +310,9 @@ _CODES = {
 }
 # The module that jobs of groups and of replicas in workflows run.
 _SUPERVISOR = "jpsi_jobspec.group_supervisor"
+_KILLED = "the usual cause is too little memory: give it more{memory}, with --memory"
 _SIGNALS = {
-    "SIGKILL": "the usual cause is too little memory: give it more{memory}, with --memory",
+    "SIGKILL": _KILLED,
     "SIGSEGV": "the program used memory that is not its own: a bug in it, or a stack too small (ulimit -s)",
     "SIGBUS": "a file that it has mapped became shorter, or its disk is full; or a bug in the program",
     "SIGABRT": "the program aborted itself: its last lines say why",
@@ -338,7 +344,9 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
         if attributes.warn is not None and name == f"SIG{attributes.warn[0].removeprefix('SIG')}":
             setting = name_settings(owner, "--warn")
             yield f"jpsi sent it {name}, as {setting} asks: the program has to handle that signal"
-        elif (advice := _SIGNALS.get(name)) is not None:
+        elif (advice := _SIGNALS.get(name)) is _KILLED and not facts.is_given_memory:
+            yield f"the usual cause is that {name_settings(owner, _OWN_MEMORY)}"
+        elif advice is not None:
             yield name_settings(owner, advice).format(**requested)
     elif status.reason is jpsi.Reason.EXIT_CODE and _SUPERVISOR in (facts.spec.arguments or ()):
         yield (
@@ -362,6 +370,8 @@ def _advice_by_reason(facts: JobFacts) -> Iterator[str]:
 def _advise_repetition(facts: JobFacts, reason: jpsi.Reason) -> str:
     """Return the advice about a reason, a format; or what has become of the repetition that it advises."""
     owner, advice = facts.owner, _REASONS[reason]
+    if reason is jpsi.Reason.OUT_OF_MEMORY and not facts.is_given_memory:
+        return name_settings(owner, _OWN_MEMORY)
     if owner is not None and reason in _OWNED_REASONS:
         is_longer = owner is Owner.REQUEST and reason is jpsi.Reason.TIMEOUT
         return _REQUEST_TIMEOUT if is_longer else _OWNED_REASONS[reason]
@@ -407,6 +417,12 @@ def _signal_name(number: int) -> str:
         return ""
 
 
+_NO_MEMORY = "it ran out of memory: ask for more, with --memory"
+# Where no batch system gives it any.
+_OWN_MEMORY = (
+    "this machine had too little memory for it, and --memory has no effect here: have it use less, or run "
+    "fewer jobs at a time"
+)
 # A shell goes on after these.
 _NO_MODULES = r"(?P<what>\b(module|ml)): (command )?not found"
 _NOT_FOUND = r"(?P<what>[\w./+-]+): (command )?not found"
@@ -424,7 +440,7 @@ _ERROR_PATTERNS = (
     ),
     (
         _NO_MODULES,
-        "the job's shell does not know {what}: let jpsi load modules, such as with --setup module:gcc",
+        "the job's shell does not know {what}: let jpsi load modules, with --setup module:NAME",
     ),
     (
         _NOT_FOUND,
@@ -432,7 +448,7 @@ _ERROR_PATTERNS = (
     ),
     (
         r"oom.?kill|out of memory|cannot allocate memory|MemoryError|bad_alloc",
-        "it ran out of memory: ask for more, with --memory",
+        _NO_MEMORY,
     ),
     (r"no space left on device|disk quota exceeded", "the disk is full, or your quota used up: make room"),
     (r"(?P<what>[^\s:'\"]+)['\"]?: permission denied", "{what} may not be read, written or executed by you"),
@@ -456,17 +472,33 @@ _ERROR_PATTERNS = (
 )
 
 
-def _advice_by_errors(facts: JobFacts) -> Iterator[str]:
+@attrs.frozen
+class _PrintedError:
+    """An error that a program has printed, and the advice on it."""
+
+    advice: str
+    #: False if the program may have gone on after that, and ended by something else.
+    is_certain: bool
+    #: False if it has printed more since.
+    is_last: bool
+
+
+def _advise_by_errors(facts: JobFacts) -> _PrintedError | None:
+    """Return the last error that the program has printed and that has a usual cause; None if none has."""
     for line in reversed(facts.errors):
         for pattern, advice in _ERROR_PATTERNS:
             match = re.search(pattern, line, re.IGNORECASE)
-            if match is not None and (pattern not in {_NO_MODULES, _NOT_FOUND} or _is_end(line, facts)):
-                groups = match.groupdict()
-                what = groups.get("what") or groups.get("name") or ""
-                yield name_settings(facts.owner, advice).format(what=what)
-                return
-
-
-def _is_end(line: str, facts: JobFacts) -> bool:
-    """Return True if the job may have ended by what a line says, though its shell could go on."""
-    return facts.status.exit_code == _NOT_FOUND_CODE or line == facts.errors[-1]
+            if match is None:
+                continue
+            is_own = advice is _NO_MEMORY and not facts.is_given_memory
+            groups = match.groupdict()
+            what = groups.get("what") or groups.get("name") or ""
+            is_last = line == facts.errors[-1]
+            is_of_shell = pattern in {_NO_MODULES, _NOT_FOUND}
+            has_code = facts.status.exit_code == _NOT_FOUND_CODE
+            return _PrintedError(
+                name_settings(facts.owner, _OWN_MEMORY if is_own else advice).format(what=what),
+                is_certain=has_code if is_of_shell else is_last,
+                is_last=is_last or (is_of_shell and has_code),
+            )
+    return None

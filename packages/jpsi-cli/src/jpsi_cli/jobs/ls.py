@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import attrs
 
 import jpsi
+from jpsi.plugin import word
 from jpsi_engine.job_store import Origin, StoredJob
 
 from .. import messages
@@ -70,8 +71,12 @@ class JobFilter:
             and (not self.states or status.state in self.states)
             and self.matches_origin(origin)
             and (self.ids is None or job.id in self.ids)
-            and (self.name is None or fnmatch.fnmatchcase(job.name or "", self.name))
+            and self.matches_name(job)
         )
+
+    def matches_name(self, job: StoredJob) -> bool:
+        """Return True if the filter accepts jobs of the name of this one."""
+        return self.name is None or fnmatch.fnmatchcase(job.name or "", self.name)
 
     def matches_origin(self, origin: Origin) -> bool:
         """Return True if the filter accepts the jobs of an executor or target."""
@@ -195,6 +200,10 @@ def _list(
         map(job_filter.matches_origin, {it.origin for it in jobs})
     ):
         messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
+    name = job_filter.name
+    if name is not None and not any(map(job_filter.matches_name, jobs)):
+        hint = "" if any(it in name for it in "*?[") else f"; those that begin so: --name {word(f'{name}*')}"
+        messages.error(f"no job has the name {name!r}{hint}")
     return 0
 
 
@@ -228,7 +237,7 @@ def _report_hidden_jobs(hidden: Sequence[StoredJob]) -> None:
 def _report_uncertain_ends(found: Sequence[StoredJob]) -> None:
     """Name what shows the ends of jobs of batch systems, which nothing on disk tells."""
     if any(job.may_have_ended and job.origin.machine is None for job in found):
-        messages.write("jpsi: --refresh asks the batch system whether the jobs have ended that are to end\n")
+        messages.write("jpsi: some of these may have ended: --refresh asks the batch system\n")
 
 
 def _rows(

@@ -74,7 +74,7 @@ FOREIGN_COMMANDS = {
     **dict.fromkeys(("describe", "info", "inspect"), "jpsi show"),
     **dict.fromkeys(("cat", "log", "output", "peek", "tail"), "jpsi logs"),
     **dict.fromkeys(("nodes", "partitions", "sinfo"), "jpsi queues"),
-    **dict.fromkeys(("requeue", "rerun", "restart", "retry"), "jpsi resubmit"),
+    **dict.fromkeys(("again", "redo", "repeat", "requeue", "rerun", "restart", "retry"), "jpsi resubmit"),
     **dict.fromkeys(("pause", "qhold", "suspend"), "jpsi hold"),
     **dict.fromkeys(("continue", "qrls", "resume"), "jpsi release"),
     "help": "jpsi --help, or jpsi run --help",

@@ -58,9 +58,15 @@ def _parse_limit(_: click.Context, parameter: click.Parameter, text: str | None)
 
 
 def _split_states(ctx: click.Context, parameter: click.Parameter, texts: tuple[str, ...]) -> tuple[str, ...]:
-    # the word of jpsi's own sentences, and of Slurm
-    words = (it.upper().replace("CANCELLED", "CANCELED") for text in texts for it in text.split(","))
-    return tuple(_STATE.convert(it, parameter, ctx) for it in words)
+    found = []
+    for typed in (it for text in texts for it in text.split(",")):
+        # the word of jpsi's own sentences, and of Slurm
+        state = typed.upper().replace("CANCELLED", "CANCELED")
+        if state not in _STATE.choices:
+            msg = f"{typed!r} is not one of {', '.join(_STATE.choices)}"
+            raise click.BadParameter(msg, ctx, parameter)
+        found.append(state)
+    return tuple(found)
 
 
 _file_option = partial(grouped_option, "What runs where")
@@ -126,8 +132,7 @@ RESUBMIT_PARAMETERS = (
     JOBS,
 )
 
-#: Of `jpsi script`.
-SCRIPT_PARAMETERS = _override(
+_SCRIPT = _override(
     {
         **_STREAMS,
         "file": _file_option(
@@ -138,6 +143,16 @@ SCRIPT_PARAMETERS = _override(
         ),
         "as_json": grouped_flag(_STREAM, "--json as_json", "Write a JSON object."),
     }
+)
+#: Of `jpsi script`.
+SCRIPT_PARAMETERS = (
+    *_SCRIPT[:2],
+    _file_option(
+        "--array -a", "INDICES[%N]", "Show the first job of such an array, as jpsi submit makes it."
+    ),
+    *_SCRIPT[2:-1],
+    grouped_flag("Batch system", "--hold", "Show the job as jpsi submit --hold submits it."),
+    _SCRIPT[-1],
 )
 
 #: Of `jpsi validate`.

@@ -78,7 +78,7 @@ _SETTINGS = {
     "; --after any:ID waits for any end": "",
     ", or submit the job with --create-dir": "",
 }
-_MODULES = "let jpsi load modules, such as with --setup module:gcc"
+_MODULES = "let jpsi load modules, with --setup module:NAME"
 _OWN_SETTINGS = {
     Owner.WORKFLOW: {_MODULES: "let jpsi load modules, by the `environment_setup` in the document of its {}"},
     Owner.REQUEST: {_MODULES: "have its command make it known, or name a `container_image`"},

@@ -65,6 +65,8 @@ def _report_ends(
     *,
     as_json: bool,
 ) -> None:
+    # the jobs of an array have one note
+    reported = set[str]()
     for job in jobs:
         status = ends[job.id]
         if as_json:
@@ -72,8 +74,10 @@ def _report_ends(
         elif not status.final:
             messages.error(f"{job_with_index(job)} has not ended: it is {status.state}")
         elif status.state is not jpsi.JobState.COMPLETED:
-            note = f"; {notes[job.id]}" if job.id in notes else ""
-            messages.error(f"{job_with_index(job)}: {describe_end(status)}{note}")
+            note = notes.get(job.id, "")
+            shown = f"; {note}" if note and note not in reported else ""
+            reported.add(note)
+            messages.error(f"{job_with_index(job)}: {describe_end(status)}{shown}")
 
 
 @contextlib.contextmanager

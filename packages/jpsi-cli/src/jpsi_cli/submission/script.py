@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import jpsi
 from jpsi.plugin import line
-from jpsi_engine import array_specs
 
 from .. import messages
 from ..stored_jobs import read_dependencies, sort_dependencies
 from . import documents
 from .job_limits import require_waits
 from .job_spec import OptionValue, add_dependencies
+from .submit import hold_jobs, make_elements
 
 
 def script(  # noqa: PLR0913  all that is not a field of the job, each by its name
@@ -20,7 +20,9 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
     command: Sequence[str],
     executor: str | None,
     file: str | None,
+    array: str | None,
     after: Sequence[str],
+    hold: bool,
     expand: bool,
     lenient: bool,
     as_json: bool,
@@ -31,7 +33,7 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
     job = documents.read_job(
         command, file, options, executor=executor, is_expanding=expand, is_lenient=lenient
     )
-    elements = [] if job.spec is None else array_specs(job.spec)
+    elements = [] if job.spec is None else make_elements(job.spec, array)
     if len(elements) > 1:
         messages.warning(f"this is the first of the {len(elements)} jobs of an array")
     if elements:
@@ -43,6 +45,10 @@ def script(  # noqa: PLR0913  all that is not a field of the job, each by its na
         add_dependencies(job, dependencies)
         for it in dependencies.foreign:
             messages.warning(f"{opened.name} cannot wait for job {it.job}: jpsi would, and then submit this")
+        if hold and not hold_jobs([job], opened):
+            messages.warning(
+                f"{opened.name} cannot hold jobs: jpsi would, and submit this once it is released"
+            )
         preview = opened.preview(job)
     if as_json:
         content = {

@@ -93,7 +93,7 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
     elements = [job.spec for job in jobs if job.spec is not None]
     is_slow = starts_bit_by_bit(system, elements)
     dependencies = sort_dependencies(wanted, system, name)
-    is_deferred = bool(dependencies.foreign) or is_slow or (is_held and not _hold(jobs, system))
+    is_deferred = bool(dependencies.foreign) or is_slow or (is_held and not hold_jobs(jobs, system))
     for job in jobs:
         add_dependencies(job, dependencies, are_met_alone=is_deferred)
     if is_deferred:
@@ -142,7 +142,7 @@ def make_elements(spec: jpsi.JobSpec, indices: str | None) -> list[jpsi.JobSpec]
     return found
 
 
-def _hold(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
+def hold_jobs(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
     """Have the batch system hold jobs when it gets them; return False if it cannot."""
     option = executor.system.capabilities.hold_option
     for job in jobs:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jpsi import ConfigError, JobAttributes, JpsiError, PluginError
+from jpsi import ConfigError, JobAttributes, JpsiError, PluginError, Reason
 
 from .. import formatting
 from ..errors import InvalidRequestError
@@ -65,6 +65,7 @@ _INTERRUPTED = (
 _END = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _RUN_CODES = """\
   1  the job has reported a failure, though its exit code is 0
+  124  the job used up its time
   130  the request or its job was cancelled, or the command interrupted (then the job goes on)
 Any other, and each of these as well, may be the exit code of the computation.
 """
@@ -335,6 +336,8 @@ def _report_end(records: Records, request: Request, *, is_json: bool) -> int:
     _show_log(records, execution, is_json=is_json)
     if execution.reason == "cancelled":
         return CANCELLED
+    if execution.reason == Reason.TIMEOUT.value:
+        return TIMED_OUT
     if execution.exit_code is None:
         return int(execution.status.get("exit_code", NO_EXIT_CODE))
     # A reported failure counts as a failure even if the job's exit code is 0.
