@@ -336,7 +336,7 @@ def test_a_command_for_one_job_says_which_take_arrays(run: Run, option: str) -> 
     assert result.returncode == 2
     name = option.partition("=")[0]
     first = result.stderr.decode().splitlines()[0]
-    assert first == f"jpsi: no such option '{name}'; jpsi submit and jpsi script have it"
+    assert first == f"jpsi: no such option '{name}'; jpsi submit has it"
 
 
 def test_the_first_job_of_an_array_is_shown_as_it_is_submitted(slurm: Run) -> None:
@@ -357,8 +357,26 @@ def test_the_first_job_of_an_array_is_shown_as_it_is_submitted(slurm: Run) -> No
 def test_a_script_says_that_jpsi_itself_holds_a_job(run: Run) -> None:
     result = run("script", "--hold", "--", "true")
 
-    expected = b"jpsi: warning: local cannot hold jobs: jpsi would, and submit this once it is released\n"
+    expected = b"jpsi: warning: jpsi itself would hold this job, and submit it once it is released\n"
     assert (result.returncode, result.stderr) == (0, expected)
+
+
+def test_a_script_shows_what_jpsi_submits_once_it_no_longer_waits_itself(run: Run, slurm: Run) -> None:
+    held = run("submit", "-x", "local", "--hold", "--", "true").stdout.decode().strip()
+
+    shown = slurm("script", "--hold", "--after", held, "--", "true")
+    few = run("script", "-x", "local", "--array", "1-3%1", "--", "true")
+
+    assert shown.stderr.decode() == (
+        f"jpsi: warning: slurm cannot wait for job {held}: jpsi would, and then submit this\n"
+        "jpsi: warning: jpsi itself would hold this job, and submit it once it is released\n"
+    )
+    assert b"#SBATCH --hold" not in shown.stdout
+    assert few.stderr.decode().splitlines()[1] == (
+        "jpsi: warning: local cannot limit how many run at a time: jpsi would, and submit this when it is "
+        "its turn"
+    )
+    assert run("cancel", held).returncode == 0
 
 
 def test_other_unknown_options_are_of_no_command(run: Run) -> None:

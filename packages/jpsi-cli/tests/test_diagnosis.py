@@ -344,6 +344,48 @@ def test_an_error_that_a_script_may_have_tolerated_is_only_perhaps_its_end(
     assert advice_on(errors, code) == advice
 
 
+LIBRARY = "error while loading shared libraries: libhdf5.so: cannot open shared object file"
+
+
+@pytest.mark.parametrize(
+    ("errors", "code", "advice"),
+    [
+        (
+            [f"./fit: {LIBRARY}", "srun: error: node01: task 0: Exited with exit code 127"],
+            127,
+            ["the library libhdf5.so is not found on the node: have --pre-launch load its module"],
+        ),
+        (
+            [f"./fit: {LIBRARY}", "so it stopped"],
+            127,
+            ["the library libhdf5.so is not found on the node: have --pre-launch load its module"],
+        ),
+        (
+            [
+                "ModuleNotFoundError: No module named 'scipy'",
+                "-" * 50,
+                "mpirun: one process failed",
+                "",
+                "make: *** [fit] Error 1",
+            ],
+            1,
+            ["Python does not find the module scipy: have --pre-launch activate its environment"],
+        ),
+        # the shell went on after it
+        (
+            ["MemoryError", "a.sh: line 2: module: command not found", "done"],
+            1,
+            [OWN_CODE, "perhaps: it ran out of memory: ask for more, with --memory"],
+        ),
+    ],
+    ids=["srun", "loader", "mpirun", "shell"],
+)
+def test_what_launchers_and_shells_print_does_not_hide_the_cause(
+    errors: list[str], code: int, advice: list[str]
+) -> None:
+    assert advice_on(errors, code) == advice
+
+
 def test_nothing_on_this_machine_gives_a_job_the_memory_that_it_requests() -> None:
     ends = [
         (failed(Reason.SIGNAL, signal=9), ()),
@@ -355,7 +397,7 @@ def test_nothing_on_this_machine_gives_a_job_the_memory_that_it_requests() -> No
         facts = JobFacts(status=status, spec=SPEC, errors=errors, is_given_memory=False)
         (advice,) = diagnose(facts).advice
         assert advice.endswith(
-            "this machine had too little memory for it, and --memory has no effect here: have it use less, "
+            "its machine had too little memory for it, and --memory has no effect there: have it use less, "
             "or run fewer jobs at a time"
         )
 

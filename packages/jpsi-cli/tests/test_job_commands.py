@@ -399,6 +399,19 @@ def test_a_mistake_is_reported_in_a_sentence(run: Run, arguments: list[str], cod
     assert b"Traceback" not in result.stderr
 
 
+def test_a_killed_process_of_this_machine_is_not_advised_to_request_memory(
+    run: Run, submit: Callable[..., str]
+) -> None:
+    job_id = submit("--", "sh", "-c", "kill -9 $$")
+    run("wait", job_id)
+
+    (advice,) = json.loads(run("explain", job_id, "--json").stdout)["advice"]
+
+    assert advice.startswith(
+        "the usual cause is that its machine had too little memory for it, and --memory has"
+    )
+
+
 def test_a_job_is_explained(run: Run, submit: Callable[..., str]) -> None:
     job_id = submit("--name", "mine", "--", "sh", "-c", "nosuchthing; exit 127")
     run("wait", job_id)

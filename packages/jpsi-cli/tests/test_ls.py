@@ -92,12 +92,14 @@ def test_only_jobs_that_match_what_was_typed_are_said_to_be_hidden(
     ("name", "hint"),
     [
         ("fit", "jpsi: no job has the name 'fit'; those that begin so: --name 'fit*'\n"),
+        ("x", "jpsi: no job has the name 'x'\n"),
         ("x*", "jpsi: no job has the name 'x*'\n"),
         ("fit *", ""),
+        ("run[1]", ""),
     ],
 )
 def test_a_name_that_no_job_has_is_no_silent_success(listing: Listing, name: str, hint: str) -> None:
-    assert listing([stored_job("a", "fit all")], name=name) == hint
+    assert listing([stored_job("a", "fit all"), stored_job("b", "run[1]")], name=name) == hint
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,7 @@ USAGE_ERRORS = {
     "word for what is done again": (["repeat", "17"], "jpsi: no such command 'repeat'; type jpsi resubmit"),
     "command of jobs in a group": (
         ["workflow", "explain", "a.yaml"],
-        "jpsi: no such command 'explain'; that of single jobs is jpsi explain",
+        "jpsi: no such command 'explain'; there is jpsi explain",
     ),
     "state": (
         ["ls", "--state", "ended"],
@@ -81,7 +81,7 @@ USAGE_ERRORS = {
     "unknown option": (["run", "--nodess", "3", "--", "true"], "jpsi: no such option"),
     "option of another command": (
         ["run", "--array", "1-3", "--", "true"],
-        "jpsi: no such option '--array'; jpsi submit and jpsi script have it",
+        "jpsi: no such option '--array'; jpsi submit has it",
     ),
     "mistyped option": (
         ["run", "--tme", "3", "--", "true"],

@@ -49,9 +49,12 @@ def test_attributes_without_effect_are_described_once() -> None:
 
 
 def test_memory_without_effect_is_described() -> None:
+    several = jpsi.HeterogeneousResources(
+        [jpsi.ResourceSpecV1(), jpsi.ResourceSpecV1(memory_per_cpu=1 << 30)]
+    )
     jobs = [
         jpsi.JobSpec("x", resources=jpsi.ResourceSpecV1(memory=1 << 30)),
-        jpsi.JobSpec("x", resources=jpsi.ResourceSpecV1(memory_per_cpu=1 << 30)),
+        jpsi.JobSpec("x", resources=several),
         jpsi.JobSpec("x"),
     ]
 

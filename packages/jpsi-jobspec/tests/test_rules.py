@@ -135,11 +135,11 @@ BROKEN = [
     ("JS031", one("command: a, resources: 'r|'"), True, 5, "a name is missing"),
     ("JS031", one("command: a, resources: {}"), True, 5, "joined by"),
     (
-        "JS031",
+        "JS005",
         one("command: a, resources: on"),
         True,
         5,
-        "YAML takes on for true or false, unless it is quoted",
+        "is on without quotes, which YAML takes for something else",
     ),
     (
         "JS032",
@@ -591,7 +591,8 @@ def test_a_script_is_no_workflow_and_the_message_says_how_to_run_it(text: str) -
 def test_a_workflow_may_be_a_program() -> None:
     begin = "#!/usr/bin/env -S jpsi workflow run\n"
 
-    assert load(begin + one("command: a, resources: r"), Findings("flow.yaml")).tasks
+    for it in (begin, "#!/opt/site/bin/flow\n"):
+        assert load(it + one("command: a, resources: r"), Findings("flow.yaml")).tasks
     assert [it.code for it in found(begin + "tasks: [")] == ["JS000"]
 
 

@@ -128,7 +128,9 @@ def test_a_time_that_replicas_add_up_to_is_refused_with_how_it_comes_about(
     code, _, err = run("run", "-x", "slurm", file)
     _, plan, _ = run("plan", "--explain", "-x", "slurm", file)
 
-    why = "its 3 replicas run in one allocation, 1 at a time, each for up to 0:40:00"
+    why = (
+        "its 3 replicas run in one allocation, 1 at a time, each for up to 0:40:00, and a minute to end them"
+    )
     assert (code, err) == (
         2,
         (

@@ -393,9 +393,10 @@ def test_a_queue_that_the_batch_system_does_not_list_is_reported(
 def test_a_placement_without_effect_on_this_machine_is_reported_if_a_job_runs(
     options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    placement = "{queue_name: debug, custom_attributes: {slurm.nice: 5}}"
+    placement = "{queue_name: debug, memory: 4194304, custom_attributes: {slurm.nice: 5}}"
     (tmp_path / "placed.yaml").write_text(f"{{command: ['true'], placement: {placement}}}")
-    sentence = "jpsi: warning: local is no batch system: queue_name and slurm.nice have no effect\n"
+    ignored = "memory, queue_name and slurm.nice have no effect"
+    sentence = f"jpsi: warning: local is no batch system: {ignored}\n"
 
     (new, first), (again, second) = (_request(tmp_path, "run", *options) for _ in range(2))
 

@@ -99,7 +99,7 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     unknown = _NO_COMMAND.match(text)
     if unknown and not is_at_top:
         if unknown[1] in cli.commands:
-            text = f"{unknown[0]}; that of single jobs is {_NAME} {unknown[1]}"
+            text = f"{unknown[0]}; there is {_NAME} {unknown[1]}"
     elif unknown and (meant := _command_for(unknown[1], is_guessed="Did you mean" in text)):
         text = f"{unknown[0]}; type {meant}"
     messages.error(f"{text}\nTry: {_command_path(error, arguments)} --help")

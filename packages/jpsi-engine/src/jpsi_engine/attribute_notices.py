@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from datetime import timedelta
 
 import jpsi
+from jpsi.plugin import components
 
 _LOCAL = "local"
 # The attributes that no process of this machine has.
@@ -71,8 +72,9 @@ def describe_ignored(
 
 
 def _ignored(spec: jpsi.JobSpec) -> Iterator[str]:
-    attributes, resources = spec.attributes, spec.resources
-    yield from (f"resources.{name}" for name in _IGNORED_RESOURCES if getattr(resources, name, None))
+    attributes = spec.attributes
+    for kind in components(spec.resources):
+        yield from (f"resources.{name}" for name in _IGNORED_RESOURCES if getattr(kind, name))
     yield from (f"attributes.{name}" for name in _IGNORED if getattr(attributes, name) is not None)
     for name in attributes.custom_attributes or ():
         if name.partition(".")[0].lower() in _SYSTEMS:

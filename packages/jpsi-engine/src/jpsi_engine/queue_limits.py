@@ -247,7 +247,8 @@ class _Request:
             )
             amount = self.of_job(spec)
             request = self.describe(amount)
-            if self.of_queue is _node_memory and (whole := _largest(_memory_of)(spec)) > amount:
+            kinds = components(spec.resources)
+            if self.of_queue is _node_memory and len(kinds) == 1 and (whole := _memory_of(kinds[0])) > amount:
                 request += f" ({self.render(whole)} in all)"
             yield Excess(self.name, f"it asks for {request} and can never start; {queue_limits}")
 

@@ -417,35 +417,36 @@ def _signal_name(number: int) -> str:
         return ""
 
 
+_NO_LIBRARY = "the library {what} is not found on the node: have --pre-launch load its module"
 _NO_MEMORY = "it ran out of memory: ask for more, with --memory"
 # Where no batch system gives it any.
 _OWN_MEMORY = (
-    "this machine had too little memory for it, and --memory has no effect here: have it use less, or run "
+    "its machine had too little memory for it, and --memory has no effect there: have it use less, or run "
     "fewer jobs at a time"
 )
+_NO_MODULES = "the job's shell does not know {what}: let jpsi load modules, with --setup module:NAME"
+_NO_COMMAND = "{what} is not found on the node: check its path, or load its module in --pre-launch"
 # A shell goes on after these.
-_NO_MODULES = r"(?P<what>\b(module|ml)): (command )?not found"
-_NOT_FOUND = r"(?P<what>[\w./+-]+): (command )?not found"
-# The exit code of a shell that did not find its last command.
+_OF_SHELLS = frozenset({_NO_MODULES, _NO_COMMAND})
+# What launchers and make print after the errors of the programs that they have started.
+_TRAILER = re.compile(
+    r"(srun|slurmstepd|mpirun|mpiexec|prterun|aprun|make|gmake)(\[\d+\])?: |-{20,}$|Primary job +terminated",
+    re.IGNORECASE,
+)
+# The exit code of a shell that did not find its last command, and of the loader of programs.
 _NOT_FOUND_CODE = 127
 # What programs print on standard error, and its usual cause.
 _ERROR_PATTERNS = (
     (
         r"error while loading shared libraries: (?P<what>[^:]+)",
-        "the library {what} is not found on the node: have --pre-launch load its module",
+        _NO_LIBRARY,
     ),
     (
         r"(ModuleNotFoundError|ImportError): No module named '?(?P<what>[\w.]+)",
         "Python does not find the module {what}: have --pre-launch activate its environment",
     ),
-    (
-        _NO_MODULES,
-        "the job's shell does not know {what}: let jpsi load modules, with --setup module:NAME",
-    ),
-    (
-        _NOT_FOUND,
-        "{what} is not found on the node: check its path, or load its module in --pre-launch",
-    ),
+    (r"(?P<what>\b(module|ml)): (command )?not found", _NO_MODULES),
+    (r"(?P<what>[\w./+-]+): (command )?not found", _NO_COMMAND),
     (
         r"oom.?kill|out of memory|cannot allocate memory|MemoryError|bad_alloc",
         _NO_MEMORY,
@@ -485,20 +486,37 @@ class _PrintedError:
 
 def _advise_by_errors(facts: JobFacts) -> _PrintedError | None:
     """Return the last error that the program has printed and that has a usual cause; None if none has."""
-    for line in reversed(facts.errors):
-        for pattern, advice in _ERROR_PATTERNS:
-            match = re.search(pattern, line, re.IGNORECASE)
-            if match is None:
-                continue
-            is_own = advice is _NO_MEMORY and not facts.is_given_memory
-            groups = match.groupdict()
-            what = groups.get("what") or groups.get("name") or ""
-            is_last = line == facts.errors[-1]
-            is_of_shell = pattern in {_NO_MODULES, _NOT_FOUND}
-            has_code = facts.status.exit_code == _NOT_FOUND_CODE
-            return _PrintedError(
-                name_settings(facts.owner, _OWN_MEMORY if is_own else advice).format(what=what),
-                is_certain=has_code if is_of_shell else is_last,
-                is_last=is_last or (is_of_shell and has_code),
-            )
-    return None
+    lines = [it for it in facts.errors if it.strip() and not _TRAILER.match(it)]
+    tolerated = None
+    for line in reversed(lines):
+        found = next(
+            (
+                (advice, match)
+                for pattern, advice in _ERROR_PATTERNS
+                if (match := re.search(pattern, line, re.IGNORECASE)) is not None
+            ),
+            None,
+        )
+        if found is None:
+            continue
+        printed = _judge(facts, *found, is_last=line is lines[-1])
+        if printed.is_certain or printed.is_last or found[0] not in _OF_SHELLS:
+            return printed
+        # what stands before it may say more
+        tolerated = tolerated or printed
+    return tolerated
+
+
+def _judge(facts: JobFacts, advice: str, match: re.Match[str], *, is_last: bool) -> _PrintedError:
+    """Return whether a job ended by an error, from its place and the exit code, and the advice."""
+    groups = match.groupdict()
+    what = groups.get("what") or groups.get("name") or ""
+    has_code = facts.status.exit_code == _NOT_FOUND_CODE
+    is_certain = has_code and (advice in _OF_SHELLS or advice is _NO_LIBRARY)
+    is_certain |= is_last and advice not in _OF_SHELLS
+    shown = _OWN_MEMORY if advice is _NO_MEMORY and not facts.is_given_memory else advice
+    return _PrintedError(
+        name_settings(facts.owner, shown).format(what=what),
+        is_certain=is_certain,
+        is_last=is_last or is_certain,
+    )

@@ -189,7 +189,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         queue=_describe_queue(job.spec.attributes),
         dependencies=describe_dependencies(job),
         memory=describe_memory(read_usage(job).memory),
-        is_given_memory=not _ran_here(job),
+        is_given_memory=job.origin.executor != "local",
         time_limit=_find_time_limit(job) if status.reason is jpsi.Reason.TIMEOUT else None,
         earlier_ends=[_end(number, status) for number, status in enumerate(job.earlier_ends, 1)],
     )

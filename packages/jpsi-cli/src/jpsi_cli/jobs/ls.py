@@ -76,7 +76,8 @@ class JobFilter:
 
     def matches_name(self, job: StoredJob) -> bool:
         """Return True if the filter accepts jobs of the name of this one."""
-        return self.name is None or fnmatch.fnmatchcase(job.name or "", self.name)
+        # a name may have the characters of patterns
+        return self.name is None or self.name == job.name or fnmatch.fnmatchcase(job.name or "", self.name)
 
     def matches_origin(self, origin: Origin) -> bool:
         """Return True if the filter accepts the jobs of an executor or target."""
@@ -202,7 +203,8 @@ def _list(
         messages.error(f"there are no jobs of {job_filter.executor!r}, however long ago")
     name = job_filter.name
     if name is not None and not any(map(job_filter.matches_name, jobs)):
-        hint = "" if any(it in name for it in "*?[") else f"; those that begin so: --name {word(f'{name}*')}"
+        is_beginning = any((it.name or "").startswith(name) for it in jobs)
+        hint = f"; those that begin so: --name {word(f'{name}*')}" if is_beginning else ""
         messages.error(f"no job has the name {name!r}{hint}")
     return 0
 

@@ -63,6 +63,7 @@ FOREIGN_OPTIONS = {
 OTHER_WAYS = {
     ("cancel", "--all"): "jpsi ls --ids | xargs jpsi cancel",
     ("ls", "--failed"): "jpsi ls --state FAILED",
+    **dict.fromkeys((("run", "--array"), ("run", "-a")), "jpsi submit has it"),
 }
 #: What to type instead of the commands of batch systems, and of names that people try.
 FOREIGN_COMMANDS = {

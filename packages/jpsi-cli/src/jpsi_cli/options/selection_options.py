@@ -148,7 +148,9 @@ _SCRIPT = _override(
 SCRIPT_PARAMETERS = (
     *_SCRIPT[:2],
     _file_option(
-        "--array -a", "INDICES[%N]", "Show the first job of such an array, as jpsi submit makes it."
+        "--array -a",
+        "INDICES[%N]",
+        "Show the first job of such an array, without the batch system's own option for arrays.",
     ),
     *_SCRIPT[2:-1],
     grouped_flag("Batch system", "--hold", "Show the job as jpsi submit --hold submits it."),

@@ -77,6 +77,11 @@ def _split(text: str, jobs: Sequence[StoredJob]) -> Iterator[tuple[jpsi.Dependen
         # names may contain the separators
         yield kind, words
         return
+    if len(lines := words.splitlines()) > 1:
+        # the quoted output of `jpsi submit`
+        for it in lines:
+            yield from _split(f"{kind.value}:{it}", jobs)
+        return
     for part in _OUTER_COMMA.split(text):
         kind, words = _split_kind(part)
         head, colon, _ = words.partition(":")

@@ -27,12 +27,16 @@ _MIN_LENGTH = 8
 def select_jobs(words: Iterable[str], jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """Return the jobs that the words mean, each once; a name or an array may be several jobs.
 
+    A word of several lines, such as the quoted output of `jpsi submit`, means the jobs of all its lines.
+
     Raises:
         SelectionError: a word means no job, or `match_jobs` refuses it.
     """
     found: dict[str, StoredJob] = {}
     for word in words:
         matches = match_jobs(word, jobs)
+        if not matches and len(lines := word.splitlines()) > 1:
+            matches = select_jobs(lines, jobs)
         if not matches:
             raise no_match(word)
         found |= {job.id: job for job in matches}
@@ -60,8 +64,7 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     """Return the jobs that a word means; none if there is no such job.
 
     An id takes precedence over native ids and names, and these over beginnings of ids. A native id that the
-    batch system has given again means its newest job or array, and a name all jobs that have it. A word of
-    several lines, such as the quoted output of `jpsi submit`, means the jobs of all its lines.
+    batch system has given again means its newest job or array, and a name all jobs that have it.
 
     Raises:
         SelectionError: the word is the beginning of several ids, or a native id or name of unlike jobs, or
@@ -77,14 +80,7 @@ def match_jobs(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
     found = [job for job in jobs if not ids.isdisjoint({job.id, job.array_id})]
     if len(ids) > 1:
         raise SelectionError(_describe_ambiguity(f"{word!r} is the beginning of the ids of", found))
-    return found or _match_indices(word, jobs) or _match_lines(word, jobs)
-
-
-def _match_lines(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:
-    """Return the jobs that the lines of a word mean, each once; none if one of the lines means none."""
-    lines = word.splitlines()
-    matches = [match_jobs(it, jobs) for it in lines] if len(lines) > 1 else []
-    return list({job.id: job for found in matches for job in found}.values()) if all(matches) else []
+    return found or _match_indices(word, jobs)
 
 
 def _match_indices(word: str, jobs: Sequence[StoredJob]) -> list[StoredJob]:

@@ -6,14 +6,18 @@ The process that waits to submit such a job ends it, but notices only a moment a
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import jpsi
 from jpsi_engine import job_store
 from jpsi_engine.job_store import StoredJob
 
+from .. import messages
+
 # The seconds after which a process that has not ended such a job seems to be stuck.
 _TIMEOUT_SECONDS = 10.0
+# The seconds after which the user is told what is waited for.
+_SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
 
 
@@ -23,34 +27,54 @@ def settle_vain_waits(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Sequence[StoredJob]:
     """Return these jobs, once those have ended that are deferred and can never start, or after a while."""
-    deadline = clock() + _TIMEOUT_SECONDS
+    began, is_told = clock(), False
     while deferred := [job for job in jobs if job.deferral is not None]:
-        stored = {job.id: job for job in job_store.jobs()}
-        if clock() >= deadline or not any(_waits_in_vain(job, stored) for job in deferred):
+        vain = find_vain_waits(job_store.jobs())
+        count, elapsed = sum(job.id in vain for job in deferred), clock() - began
+        if not count or elapsed >= _TIMEOUT_SECONDS:
             break
+        if elapsed >= _SILENT_SECONDS and not is_told:
+            is_told = True
+            which = "1 job that can" if count == 1 else f"{count} jobs that can"
+            messages.error(f"jpsi is about to end {which} never start, and waits for that")
         sleep(_POLL_SECONDS)
         again = {job.id: job for job in job_store.reread(deferred)}
         jobs = [again.get(job.id, job) for job in jobs]
     return jobs
 
 
-def _waits_in_vain(job: StoredJob, stored: Mapping[str, StoredJob]) -> bool:
-    """Return True if a process is about to end a deferred job, or one without which it can never start."""
-    deferral = job.deferral
-    if deferral is None or deferral.is_held(job.id) or not deferral.is_attended:
-        return False
-    try:
-        dependencies = job.read_dependencies()
-    except jpsi.SubmitException:
-        # the process cannot read them either
-        return False
-    # an older job cannot wait for a newer one, so that this ends
-    for it in dependencies:
-        awaited = stored.get(str(it.job))
-        if awaited is None:
+def find_vain_waits(stored: Iterable[StoredJob]) -> frozenset[str]:
+    """Return the ids of the deferred jobs that a process is about to end, as they can never start.
+
+    Args:
+        stored: all jobs, each behind those that it waits for.
+    """
+    states: dict[str, jpsi.JobState] = {}
+    vain: set[str] = set()
+    attended: dict[str, bool] = {}
+    for job in stored:
+        states[job.id] = job.status.state
+        deferral = job.deferral
+        if deferral is None or deferral.is_held(job.id):
             continue
-        if it.kind.is_met(awaited.status.state) is False:
-            return True
-        if it.kind is jpsi.DependencyKind.OK and _waits_in_vain(awaited, stored):
-            return True
-    return False
+        if deferral.name not in attended:
+            attended[deferral.name] = deferral.is_attended
+        if attended[deferral.name] and any(_is_vain(it, states, vain) for it in _dependencies(job)):
+            vain.add(job.id)
+    return frozenset(vain)
+
+
+def _is_vain(dependency: jpsi.Dependency, states: dict[str, jpsi.JobState], vain: set[str]) -> bool:
+    awaited = str(dependency.job)
+    if awaited in vain:
+        # it will be cancelled
+        return dependency.kind is jpsi.DependencyKind.OK
+    return awaited in states and dependency.kind.is_met(states[awaited]) is False
+
+
+def _dependencies(job: StoredJob) -> Sequence[jpsi.Dependency]:
+    """Return the jobs that a job waits for; none if that cannot be read, for its process neither."""
+    try:
+        return job.read_dependencies()
+    except jpsi.SubmitException:
+        return ()

@@ -127,7 +127,7 @@ def reporting_refused_queues(
 
 
 def report_ignored(executor: jpsi.JobExecutor, specs: Iterable[tuple[str, jpsi.JobSpec | None]]) -> None:
-    """Report once the attributes of jobs that have no effect on this machine; the arguments are as above."""
+    """Report once the requests of jobs that have no effect on this machine; the arguments are as above."""
     ignored = describe_ignored(executor.name, (spec for _, spec in specs), translate_to_options)
     if ignored is not None:
         messages.warning(ignored)

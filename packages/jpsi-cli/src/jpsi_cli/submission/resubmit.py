@@ -33,7 +33,7 @@ from ..stored_jobs import (
     was_not_submitted,
 )
 from . import staging_progress
-from .job_limits import require_fit, require_valid
+from .job_limits import report_ignored, require_fit, require_valid
 from .job_spec import OptionValue, make_specs
 from .repetitions import Repetition, plan_repetitions
 from .submit import submit_to
@@ -160,6 +160,7 @@ def _make_jobs(
         (spec.attributes.custom_attributes or {}).pop(executor.system.capabilities.hold_option, None)
     locations = [(job_with_index(job), spec) for job, spec in zip(originals, repeated, strict=True)]
     require_fit(executor, locations)
+    report_ignored(executor, locations)
     if is_split:
         require_valid(executor, locations)
     return {job.id: jpsi.Job(spec) for job, spec in zip(originals, repeated, strict=True)}

@@ -90,12 +90,7 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
         is_held: True if they start only once they are released.
         as_json: True to print JSON instead of ids.
     """
-    elements = [job.spec for job in jobs if job.spec is not None]
-    is_slow = starts_bit_by_bit(system, elements)
-    dependencies = sort_dependencies(wanted, system, name)
-    is_deferred = bool(dependencies.foreign) or is_slow or (is_held and not hold_jobs(jobs, system))
-    for job in jobs:
-        add_dependencies(job, dependencies, are_met_alone=is_deferred)
+    dependencies, is_deferred = prepare(list(jobs), system, name, wanted, is_held=is_held)
     if is_deferred:
         return _defer(list(jobs), system, dependencies, is_held=is_held, as_json=as_json)
     code = _submit(jobs, system, naming_ended(wanted, system, name), as_json=as_json)
@@ -103,6 +98,26 @@ def submit_to(  # noqa: PLR0913  all that is not a field of the jobs
         # no other process may be following these jobs, and `jpsi ls` has to know how they ended
         system.record_site_policy()
     return _follow_retries(jobs) or code
+
+
+def prepare(
+    jobs: Sequence[jpsi.Job],
+    system: jpsi.JobExecutor,
+    name: str | None,
+    wanted: Sequence[jpsi.Dependency],
+    *,
+    is_held: bool,
+) -> tuple[Dependencies, bool]:
+    """Have jobs wait, and be held; return their dependencies, and True if jpsi is to submit them later.
+
+    The arguments are as above.
+    """
+    is_slow = starts_bit_by_bit(system, [job.spec for job in jobs if job.spec is not None])
+    dependencies = sort_dependencies(wanted, system, name)
+    is_deferred = bool(dependencies.foreign) or is_slow or (is_held and not _hold(jobs, system))
+    for job in jobs:
+        add_dependencies(job, dependencies, are_met_alone=is_deferred)
+    return dependencies, is_deferred
 
 
 def _follow_retries(jobs: Iterable[jpsi.Job]) -> int:
@@ -142,7 +157,7 @@ def make_elements(spec: jpsi.JobSpec, indices: str | None) -> list[jpsi.JobSpec]
     return found
 
 
-def hold_jobs(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
+def _hold(jobs: Iterable[jpsi.Job], executor: jpsi.JobExecutor) -> bool:
     """Have the batch system hold jobs when it gets them; return False if it cannot."""
     option = executor.system.capabilities.hold_option
     for job in jobs:

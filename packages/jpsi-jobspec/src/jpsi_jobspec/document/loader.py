@@ -51,8 +51,11 @@ def load(text: str, findings: Findings, arguments: Mapping[str, str] | None = No
 
 
 def _is_script(text: str) -> bool:
-    """Return True if a text names an interpreter other than `jpsi workflow run`."""
-    return text.startswith("#!") and "jpsi" not in text.partition("\n")[0]
+    """Return True if a text names its interpreter, as a workflow may as well, and is no document."""
+    if not text.startswith("#!") or "jpsi" in text.partition("\n")[0]:
+        return False
+    value = parse(text, Findings())
+    return value is None or not isinstance(value.content, dict | list)
 
 
 def _read_document(value: Value) -> Document:

@@ -229,6 +229,9 @@ def read_expression(value: Value) -> Expression | None:
     if isinstance(value.content, list) and value.content:
         parts = map(read_expression, value.content)
         return Expression(tuple(it for part in parts if part for it in part.alternatives), at=value.at)
+    if value.is_ambiguous:
+        value.as_text("JS031")
+        return None
     if not isinstance(value.content, str):
         value.must_be("names joined by | and &", "JS031", "write a name, a|b or a&b")
         return None

@@ -69,8 +69,6 @@ class Value:
 
     def must_be(self, expected: str, code: str, hint: str) -> None:
         """Note that the value is something else than it must be."""
-        if isinstance(self.content, bool) and self.text:
-            hint = f"YAML takes {self.text} for true or false, unless it is quoted; {hint}"
         self.error(code, f"must be {expected}, not {self.describe()}", hint)
 
     def describe(self) -> str:

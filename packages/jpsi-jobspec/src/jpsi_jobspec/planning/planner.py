@@ -170,7 +170,8 @@ class _Planner:
         if own is not None:
             whole = total_duration(task.replicas, slots, own)
         if own and concurrent < task.replicas:
-            why_duration = f"{share}, each for up to {own}; with more slots, more run at a time"
+            each = f"each for up to {own}, and a minute to end them"
+            why_duration = f"{share}, {each}; with more slots, more run at a time"
         allocation = attrs.evolve(
             entry,
             kind=Kind.ALLOCATION,

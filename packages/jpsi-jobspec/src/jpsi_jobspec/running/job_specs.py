@@ -102,7 +102,7 @@ class Misfits:
     #: Why no queue can ever start some.
     excess: Sequence[str]
     #: The queues of others that the batch system does not list, and may have all the same; time limits that
-    #: it rounds up; attributes without an effect.
+    #: it rounds up; requests without an effect.
     warnings: Sequence[str]
 
 

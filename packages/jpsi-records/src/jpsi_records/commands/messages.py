@@ -14,6 +14,7 @@ import jpsi
 from jpsi_engine import QueueLimits, describe_ignored, describe_never, describe_rounding
 
 from .. import formatting
+from ..model import Placement
 from .command import dispatch_command
 
 if TYPE_CHECKING:
@@ -63,9 +64,15 @@ def _configuration_of_dispatcher(records: Records) -> jpsi.Configuration | None:
         return None
 
 
-def describe_placement(executor: jpsi.JobExecutor, attributes: jpsi.JobAttributes) -> Iterator[str]:
-    """Yield the sentences about what an executor changes or ignores of the attributes of a job."""
-    specs, unit = [jpsi.JobSpec(attributes=attributes)], executor.system.capabilities.walltime_unit
+def describe_placement(executor: jpsi.JobExecutor, placement: Placement) -> Iterator[str]:
+    """Yield the sentences about what an executor changes or ignores of what a job is placed with."""
+    resources = jpsi.ResourceSpecV1(
+        memory=placement.memory,
+        memory_per_cpu=placement.memory_per_cpu,
+        memory_per_gpu=placement.memory_per_gpu,
+    )
+    specs = [jpsi.JobSpec(resources=resources, attributes=placement.job_attributes)]
+    unit = executor.system.capabilities.walltime_unit
     if (rounding := describe_rounding(executor.name, unit, specs)) is not None:
         yield rounding
     if (ignored := describe_ignored(executor.name, specs)) is not None:

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import attrs
 import click
 
-from jpsi import ConfigError, JobAttributes, JpsiError, PluginError, Reason
+from jpsi import ConfigError, JpsiError, PluginError, Reason
 
 from .. import formatting
 from ..errors import InvalidRequestError
 from ..inbox import Inbox
-from ..model import About, Execution, ExecutionState, Request, RequestSpec, RequestState, Reuse
+from ..model import About, Execution, ExecutionState, Placement, Request, RequestSpec, RequestState, Reuse
 from . import in_job
 from .command import (
     ABOUT,
@@ -166,8 +166,7 @@ def _warn(records: Records, spec: RequestSpec, *, is_strict: bool = False) -> No
 
 def _report_placement(records: Records, spec: RequestSpec) -> None:
     """Report what the executor of a new job changes or ignores; another user's is unknown."""
-    attributes = spec.placement.job_attributes
-    if not records.may_dispatch or attributes == JobAttributes():
+    if not records.may_dispatch or spec.placement == Placement(executor=spec.placement.executor):
         return
     # a request with predecessors cannot be previewed yet
     if spec.predecessors or records.preview(spec).runs:
@@ -175,7 +174,7 @@ def _report_placement(records: Records, spec: RequestSpec) -> None:
 
         # the dispatcher reports an executor that cannot be used
         with contextlib.suppress(JpsiError), JobExecutor(spec.placement.executor) as executor:
-            echo(describe_placement(executor, attributes))
+            echo(describe_placement(executor, spec.placement))
 
 
 def _warn_of_own_files(records: Records, spec: RequestSpec) -> None:
