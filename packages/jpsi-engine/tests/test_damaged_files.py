@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
@@ -18,7 +20,7 @@ from jpsi.model import serialization
 from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import boot_id
-from jpsi_engine.spool import encode_status
+from jpsi_engine.spool import damage, encode_status
 from jpsi_engine.spool.spool import Spool
 from jpsi_engine.verdict import CANCEL, Stop
 from jpsi_testing import PluginDirectory
@@ -449,6 +451,60 @@ def test_a_damaged_array_never_repeats_a_run_of_an_element(
         assert len([text for text in warnings(caplog) if "array x" in text]) == 1
         (damaged,) = [it for it in job_store.damaged() if it.job is None]
         assert (damaged.name, damaged.folder) == ("array x", array)
+
+
+@pytest.mark.parametrize("work", ["toy"], indirect=True)
+def test_an_array_is_checked_once_and_again_when_its_file_changes(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A check for each element would take hours for an array of 50,000."""
+    array = work.folder("x").parent.parent / "arrays" / "x"
+    elements(work, array, native_id="17")
+    work.folder("e2").mkdir()
+    (work.folder("e2") / "array.1").write_text("x 2\n")
+    checked, check = list[str](), damage.file_problem
+
+    def count(path: str, *rest: Any, **options: Any) -> str | None:
+        if path.endswith("arrays/x/intent.json"):
+            checked.append(path)
+        return check(path, *rest, **options)
+
+    monkeypatch.setattr(damage, "file_problem", count)
+    # that of an array may be larger
+    monkeypatch.setattr(damage, "_MAX_BYTES", (array / "intent.json").stat().st_size - 1)
+
+    assert job_store.damaged() == []
+    assert len(checked) == 1
+    replaced(array / "intent.json", b"{}")
+    assert {it.name for it in job_store.damaged()} == {"array x", "job e1", "job e2"}
+    assert len(checked) == 2
+    (array / "intent.json").unlink()
+    (array / "intent.json").mkdir()
+    assert {it.name for it in job_store.damaged()} == {"array x", "job e1", "job e2"}
+
+
+def replaced(path: Path, content: bytes) -> None:
+    """Write another file in place of one: its time alone may be the same, within one tick of the clock."""
+    path.rename(f"{path}.old")
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("work", ["toy"], indirect=True)
+def test_an_array_that_could_not_be_read_for_a_while_is_not_taken_for_damaged(
+    work: Work, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    array = work.folder("x").parent.parent / "arrays" / "x"
+    elements(work, array, native_id="17")
+    with monkeypatch.context() as patch:
+        patch.setattr(damage, "open", refuse, raising=False)
+        problem = damage.array_problem(str(work.spool.root), "x")
+
+    assert problem == "cannot be read: Input/output error"
+    assert damage.array_problem(str(work.spool.root), "x") is None
+
+
+def refuse(*_: object) -> None:
+    raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
 NO_ELEMENT, OTHERS = "does not name an array and an element", "names the element of another job"

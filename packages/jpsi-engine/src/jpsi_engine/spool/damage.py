@@ -8,10 +8,11 @@ job.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,7 +33,9 @@ DAMAGE = (
 )
 
 _INTENT = re.compile(r"intent\.\d+\.json")
+# The most that is read of a file of one job; that of an array has as many lines as it has elements.
 _MAX_BYTES = 1 << 24
+_CANNOT_BE_READ = "cannot be read"
 
 
 def read_final(path: str) -> dict[str, Any] | None:
@@ -137,7 +140,25 @@ def _intent_problems(folder: str, job_id: str, attempt: int, names: Collection[s
 
 def array_problem(root: str, array: str) -> str | None:
     """Return the problem with the intent of an array; None if there is none."""
-    return file_problem(f"{root}/arrays/{array}/intent.json", _check_array, is_array=True)
+    path = f"{root}/arrays/{array}/intent.json"
+    stamp = None
+    with contextlib.suppress(OSError):
+        found = os.stat(path)  # noqa: PTH116  as above
+        stamp = (found.st_ino, found.st_size, found.st_ctime_ns)
+    problem = _array_problem(path, stamp)
+    if problem is not None and problem.startswith(_CANNOT_BE_READ):
+        # that may be over soon, and the file be the same
+        _array_problem.cache_clear()
+    return problem
+
+
+@functools.lru_cache(maxsize=64)
+def _array_problem(path: str, _stamp: Sequence[int] | None) -> str | None:
+    """Return the problem with the intent at a path, cached until the file changes.
+
+    Each element needs it, and a check of all elements for each of them would take quadratic time.
+    """
+    return file_problem(path, _check_array, is_array=True)
 
 
 def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = False) -> str | None:
@@ -150,11 +171,11 @@ def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = Fa
     """
     try:
         with open(path, "rb") as file:  # noqa: PTH123  text, as in the spool
-            data = file.read(_MAX_BYTES)
+            data = file.read() if is_array else file.read(_MAX_BYTES)
     except IsADirectoryError:
         return "is a directory"
     except OSError as e:
-        return f"cannot be read: {e.strerror}"
+        return f"{_CANNOT_BE_READ}: {e.strerror}"
     return _content_problem(data, check, is_array=is_array) if data else "is empty"
 
 
