@@ -518,6 +518,54 @@ def test_a_job_that_starts_before_its_hold_arrives_is_not_counted_as_held(
     assert states_then == {FakeState.RUNNING: 1, FakeState.HELD: 2}
 
 
+def test_a_part_of_an_array_that_was_not_submitted_is_repeated_alone(
+    slurm: Run,
+    fake: FakeScheduler,
+    environment: dict[str, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The commands that `jpsi explain` and `resubmit --failed` print touch none of those that completed."""
+    config = "{config: {array_size: 3, submit_concurrency: 1}}"
+    file = Path(environment["XDG_CONFIG_HOME"], "jpsi", "config.yaml")
+    file.write_text(f"default_executor: slurm\nexecutors: {{slurm: {config}}}\n")
+    find_fault, calls = fake.faults.next_fault, list[str]()
+
+    def next_fault(command: str) -> Any:
+        calls.append(command)
+        if calls.count("sbatch") == 2:
+            fake.faults.cut("sbatch")
+            fake.faults.down()
+        return find_fault(command)
+
+    script = ("sh", "-c", "echo $JPSI_ARRAY_INDEX >>ran")
+    with monkeypatch.context() as patch:
+        patch.setattr(fake.faults, "next_fault", next_fault)
+        submitted = slurm("submit", "--name", "half", "--array", "1-6", "--", *script)
+    fake.faults.clear()
+    free_slots(fake)
+    assert submitted.returncode == 125
+    array = json.loads(slurm("ls", "--json").stdout)[0]["array_id"]
+    assert fake.wait_for(lambda: all(it.state.final for it in fake.jobs))
+    slurm("ls", "--refresh")
+
+    advice = next(
+        it for it in slurm("explain", "half").stdout.decode().splitlines() if it.startswith("  - end it, so")
+    )
+    left_out = slurm("resubmit", "--failed", "half").stderr.decode()
+
+    part = f"'{array}[4-6]'"
+    assert advice.endswith(f"jpsi cancel {part}; then submit it again: jpsi resubmit {part}")
+    assert left_out.splitlines()[0] == (
+        "jpsi: 3 jobs were never submitted, and left out: the program that was to submit them may still do "
+        f"so; end them first: jpsi cancel {part}"
+    )
+    assert slurm("cancel", part.strip("'")).returncode == 0
+    again = printed(slurm("resubmit", "--failed", "half"))
+    assert slurm("wait", again).returncode == 0
+    assert sorted((tmp_path / "ran").read_text().split()) == ["1", "2", "3", "4", "5", "6"]
+
+
 def test_an_array_of_one_is_a_job(slurm: Run, tmp_path: Path) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --array=1 --time=10\ntrue\n")
     (tmp_path / "job.yaml").write_text(printed(slurm("convert", "job.sh")))

@@ -253,6 +253,8 @@ BROKEN = [
     ("JS064", one("command: a, resources: r, attributes: {partition: b}"), True, 5, "write `queue_name`"),
     ("JS064", one("command: a, resources: r, attributes: {qeue_name: b}"), True, 5, "mean 'queue_name'"),
     ("JS064", one("command: a, resources: r, attributes: {memory_per_cpu: 1}"), True, 5, "of each core"),
+    ("JS064", one("command: a, resources: r, attributes: {walltime: 10m}"), True, 5, "write `duration`"),
+    ("JS064", one("command: a, resources: r, attributes: {memory: 2G}"), True, 5, "in the `with` of the"),
     ("JS064", one("command: a, resources: r, attributes: {duraton: 4}"), True, 5, "did you mean 'duration'"),
     ("JS064", one("command: a, resources: r, attributes: {enviroment: {}}"), True, 5, "'environment'"),
     ("JS064", one("command: a, resources: r, attributes: {jpsi.array: 1-4}"), True, 5, "write `replicas:`"),

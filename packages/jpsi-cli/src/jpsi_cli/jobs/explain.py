@@ -28,6 +28,7 @@ from ..stored_jobs import (
     index_list,
     indices_text,
     job_title,
+    job_words,
     read_usage,
     recall_jobs,
     select_job,
@@ -107,7 +108,10 @@ def _explain(
     array = found.array_id if len(alike) > 1 else None
     facts = _with_repetitions(_facts(found, array or found.id), alike, repetitions, ids)
     if array is not None and found.status.final:
-        facts = attrs.evolve(facts, again=f"--failed {line(f'{array}[{indices_text(alike)}]')}")
+        facts = attrs.evolve(facts, again=f"--failed {job_words(alike)}")
+    elif array is not None and found.status.state is jpsi.JobState.NEW:
+        # others of the array may run, or have completed
+        facts = attrs.evolve(facts, job=job_words(alike))
     diagnosis = diagnose(attrs.evolve(facts, others=others))
     if as_json:
         content = {

@@ -238,6 +238,18 @@ def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
     return f"{beginning}index {text}" if text else ""
 
 
+def job_words(jobs: Sequence[StoredJob]) -> str:
+    """Return the words by which commands take these jobs and no others: ids, with the indices of arrays."""
+    from jpsi.plugin import line  # noqa: PLC0415  few messages name several jobs
+
+    indexed: dict[str, list[StoredJob]] = {}
+    for job in jobs:
+        is_indexed = job.array_id is not None and job.array_index is not None
+        indexed.setdefault(str(job.array_id) if is_indexed else job.id, []).append(job)
+    texts = {word: indices_text(found) for word, found in indexed.items()}
+    return line(*(f"{word}[{text}]" if word != indexed[word][0].id else word for word, text in texts.items()))
+
+
 def indices_text(jobs: Iterable[StoredJob]) -> str:
     """Return the indices of elements, such as `3,5-9`; empty if they have none."""
     from jpsi.plugin.kit import write_indices  # noqa: PLC0415  few jobs have indices

@@ -25,6 +25,7 @@ from ..stored_jobs import (
     find_repetitions,
     has_failed,
     job_with_index,
+    job_words,
     read_dependencies,
     recall_jobs,
     select_jobs,
@@ -41,7 +42,7 @@ from .submit import submit_to
 # How many jobs that cannot be repeated a message names.
 _MAX_PROBLEMS = 5
 _MAX_NAMED = 4
-_HOW_TO_SUBMIT = "the program that was to submit it may still do so; end it first: jpsi cancel {}"
+_HOW_TO_SUBMIT = "the program that was to submit {} may still do so; end {} first: jpsi cancel {}"
 
 
 def resubmit(
@@ -324,14 +325,18 @@ def _report_left_out(jobs: Iterable[StoredJob]) -> None:
         messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {waiting[0].id}")
     unsent = [job for job in jobs if was_not_submitted(job) and not job.was_given_up]
     if unsent:
-        whose = f"{job_with_index(unsent[0])} was" if len(unsent) == 1 else f"{len(unsent)} jobs were"
-        messages.error(f"{whose} never submitted, and left out: {_HOW_TO_SUBMIT.format(unsent[0].id)}")
+        is_one = len(unsent) == 1
+        whose, them = (
+            (f"{job_with_index(unsent[0])} was", "it") if is_one else (f"{len(unsent)} jobs were", "them")
+        )
+        how = _HOW_TO_SUBMIT.format(them, them, job_words(unsent))
+        messages.error(f"{whose} never submitted, and left out: {how}")
 
 
 def _problem(job: StoredJob) -> str:
     """Return why a job cannot be repeated; empty if it can."""
     if was_not_submitted(job) and not job.was_given_up:
-        return f"{job_with_index(job)} was never submitted: {_HOW_TO_SUBMIT.format(job.id)}"
+        return f"{job_with_index(job)} was never submitted: {_HOW_TO_SUBMIT.format('it', 'it', job.id)}"
     if not job.status.final and not job.was_given_up:
         return f"{job_with_index(job)} has not ended: {job.remark or f'it is {job.status.state}'}"
     if job.damage and job.spec.executable is None:

@@ -29,6 +29,10 @@ _RESOURCE = (*_VERTEX, "attributes", "environment", "schedule")
 _OTHER_NAMES = {
     "account": "write `project_name`",
     "partition": "write `queue_name`",
+    **dict.fromkeys(
+        ("max_time", "runtime", "time", "time_limit", "wall_time", "walltime"), "write `duration`"
+    ),
+    **dict.fromkeys(("mem", "memory"), "write memory in the `with` of the resource"),
     **{
         f"memory_per_{name}": f"write memory in the `with` of each {kind} of the resource"
         for name, kind in (("cpu", "core"), ("gpu", "gpu"))
