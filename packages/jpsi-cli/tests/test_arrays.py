@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+import jpsi
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
 
 Run = Callable[..., subprocess.CompletedProcess[bytes]]
@@ -564,6 +565,24 @@ def test_a_part_of_an_array_that_was_not_submitted_is_repeated_alone(
     again = printed(slurm("resubmit", "--failed", "half"))
     assert slurm("wait", again).returncode == 0
     assert sorted((tmp_path / "ran").read_text().split()) == ["1", "2", "3", "4", "5", "6"]
+
+
+def test_the_advice_on_jobs_without_indices_that_form_an_array_can_be_typed(
+    slurm: Run, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    spec = jpsi.JobSpec("true", name="few", directory=tmp_path)
+    document = json.dumps(json.loads(jpsi.write_document(spec, as_json=True)))
+    printed(slurm("submit", "--many", "-", input=f"{document}\n{document}\n".encode()))
+    for it in fake.jobs:
+        fake.end_as(it.native_id, FakeState.TIMEOUT)
+    slurm("wait", "few")
+
+    advice = slurm("explain", "few").stdout.decode()
+
+    jobs = json.loads(slurm("ls", "--json").stdout)
+    assert len({it["array_id"] for it in jobs} - {None}) == 1
+    again = " ".join(it["id"] for it in jobs)
+    assert f"jpsi resubmit --time TIME --failed {again}; or have it" in advice
 
 
 def test_an_array_of_one_is_a_job(slurm: Run, tmp_path: Path) -> None:

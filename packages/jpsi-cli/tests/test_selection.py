@@ -11,6 +11,7 @@ from jpsi import JobState
 from jpsi_cli.error_boundary import SelectionError
 from jpsi_cli.stored_jobs.selection import (
     describe_predecessors,
+    job_words,
     match_jobs,
     select_job,
     select_jobs,
@@ -313,3 +314,30 @@ def test_the_jobs_of_a_sweep_are_no_repetitions() -> None:
         )
         == {}
     )
+
+
+def element(number: int, array: str = "sweep", *, has_index: bool = True) -> StoredJob:
+    variables = {"JPSI_ARRAY_INDEX": str(number)} if has_index else {}
+    return stored_job(f"{array}-{number}", custom={"jpsi.array_id": array}, environment=variables)
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words"),
+    [
+        ([stored_job("a"), stored_job("b")], "a b"),
+        ([element(4), element(5), element(6)], "'sweep[4-6]'"),
+        ([element(4), stored_job("b"), element(1, "other")], "'sweep[4]' 'other[1]' b"),
+        # as of `jpsi submit --many`
+        ([element(4, has_index=False), element(5, has_index=False)], "sweep-4 sweep-5"),
+        (
+            [element(it, has_index=False) for it in range(11)] + [element(1, "other")],
+            "'other[1]' $(jpsi ls --ids --members --state queued sweep)",
+        ),
+        (
+            [stored_job(f"j{it}") for it in range(12)],
+            "$(jpsi ls --ids --members --state queued j0 j1 j2 j3 j4 j5 j6 j7 j8 j9) (and 2 more)",
+        ),
+    ],
+)
+def test_jobs_are_named_as_commands_take_them(jobs: list[StoredJob], words: str) -> None:
+    assert job_words(jobs) == words

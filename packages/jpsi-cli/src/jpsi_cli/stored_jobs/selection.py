@@ -239,15 +239,25 @@ def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
 
 
 def job_words(jobs: Sequence[StoredJob]) -> str:
-    """Return the words by which commands take these jobs and no others: ids, with the indices of arrays."""
+    """Return for a shell the words by which commands take these jobs, all in one state, and no others.
+
+    Elements of arrays are named by their indices. Of many without indices, as of `jpsi submit --many`, those
+    are meant that are in this state when the command is called.
+    """
     from jpsi.plugin import line  # noqa: PLC0415  few messages name several jobs
 
     indexed: dict[str, list[StoredJob]] = {}
     for job in jobs:
-        is_indexed = job.array_id is not None and job.array_index is not None
-        indexed.setdefault(str(job.array_id) if is_indexed else job.id, []).append(job)
-    texts = {word: indices_text(found) for word, found in indexed.items()}
-    return line(*(f"{word}[{text}]" if word != indexed[word][0].id else word for word, text in texts.items()))
+        if job.array_id is not None and job.array_index is not None:
+            indexed.setdefault(job.array_id, []).append(job)
+    single = [job for job in jobs if job.array_id not in indexed]
+    words = [f"{array}[{indices_text(found)}]" for array, found in indexed.items()]
+    if len(single) <= _MAX_NAMED:
+        return line(*words, *(job.id for job in single))
+    names = list(dict.fromkeys(job.array_id or job.id for job in single))
+    more = f" (and {len(names) - _MAX_NAMED} more)" if len(names) > _MAX_NAMED else ""
+    listing = line("jpsi", "ls", "--ids", "--members", "--state", single[0].status.state.value.lower())
+    return " ".join(filter(None, [line(*words), f"$({listing} {line(*names[:_MAX_NAMED])}){more}"]))
 
 
 def indices_text(jobs: Iterable[StoredJob]) -> str:
