@@ -78,6 +78,8 @@ class Program:
     def submit(self, *names: str, observation: Observation = WAITS) -> None:
         grant = self.granted(len(names))
         assert grant.queued == len(names)
+        for name in names:
+            self.quota.note_submitted(name)
         self.follow(*names)
         self.queue.jobs.update(dict.fromkeys(names, observation))
         self.quota.release(grant)
@@ -141,6 +143,34 @@ def test_jobs_in_submission_are_counted(queue: Queue) -> None:
 
     assert program.granted(9).queued == 1
     program.quota.release(grant)
+
+
+@pytest.mark.parametrize("limit", ["queued", "active"])
+def test_jobs_that_have_left_their_exit_code_count_while_the_batch_system_may_have_them(
+    queue: Queue, limit: str
+) -> None:
+    program = queue.program(**{limit: 3})
+    program.submit("1", "2", observation=RUNS)
+    # their program has ended, and the batch system is yet to end them
+    program.own.clear()
+
+    grant = program.granted(9)
+    assert getattr(grant, limit) == 1
+    program.quota.release(grant)
+    # a new snapshot has one of them
+    queue.clock.advance(5)
+    del queue.jobs["1"]
+    assert getattr(program.granted(9), limit) == 2
+
+
+def test_jobs_that_ended_since_they_were_submitted_count_until_the_next_snapshot(queue: Queue) -> None:
+    program = queue.program(queued=2)
+    program.submit("1", "2")
+    program.end("1", "2")
+
+    assert program.full().seconds <= 2
+    queue.clock.advance(5)
+    assert program.granted(9).queued == 2
 
 
 def test_failed_submissions_are_not_counted(queue: Queue) -> None:

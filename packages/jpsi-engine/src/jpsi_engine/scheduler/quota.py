@@ -95,6 +95,9 @@ class Quota:
     _grants: list[Grant] = attrs.field(factory=list, init=False)
     #: The number of elements of an array that may run at a time, for arrays with such a limit.
     _array_limits: dict[str, int] = attrs.field(factory=dict, init=False)
+    #: When this process has submitted which jobs, by native id, since the last snapshot was taken: this may
+    #: lack them, and they count even if they have left their exit codes, while the batch system ends them.
+    _submitted: dict[str, float] = attrs.field(factory=dict, init=False)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
     _is_full: bool = attrs.field(default=False, init=False)
     #: The seconds between polls while the quota is reached. Each poll that finds it reached lengthens them.
@@ -135,6 +138,11 @@ class Quota:
         grant.active, grant.ended = 0, self._now()
         self._announce(self._backend.system_digest())
 
+    def note_submitted(self, native_id: str) -> None:
+        """Note that a job was submitted, which this process is about to follow."""
+        with self._lock:
+            self._submitted[native_id] = self._now()
+
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that at most `at_a_time` elements of an array run at a time."""
         with self._lock:
@@ -169,13 +177,18 @@ class Quota:
         self, system_digest: str, snapshot: Snapshot, own_jobs: Collection[JobView], count: int
     ) -> Grant | QuotaReached:
         own_ids = {job.native_id for job in own_jobs}
-        known_count = len(own_ids | snapshot.seen.keys()) + self._count_in_submission(system_digest, snapshot)
+        with self._lock:
+            # a job that was noted just as the query began may be in its answer, or not
+            self._submitted = {it: at for it, at in self._submitted.items() if at >= snapshot.begun}
+            submitted = frozenset(self._submitted)
+        known_count = len(own_ids | submitted | snapshot.seen.keys())
+        known_count += self._count_in_submission(system_digest, snapshot)
         # Of the other jobs, those count as active that the batch system reports as running; of its own, this
         # process counts all that may run, since a waiting one may start at any time.
         active = 0
         if self._limits.active != math.inf:
-            others = [seen for native_id, seen in snapshot.seen.items() if native_id not in own_ids]
-            active = self._count_active(own_jobs) + sum(seen.state is JobState.ACTIVE for seen in others)
+            running = {it for it, seen in snapshot.seen.items() if seen.state is JobState.ACTIVE}
+            active = self._count_active(own_jobs) + len((running | submitted) - own_ids)
         queued_left, active_left = self._limits.queued - known_count, self._limits.active - active
         self._is_full = min(queued_left, active_left) < 1
         if not self._is_full:
@@ -356,6 +369,11 @@ class Throttle:
             return None, {job_id: not_admitted_error(job_id) for job_id in e.job_ids}
         except JpsiError as e:
             return None, dict.fromkeys(job_ids, e)
+
+    def note_submitted(self, native_id: str) -> None:
+        """Note that a job was submitted, which this process is about to follow."""
+        if self._quota is not None:
+            self._quota.note_submitted(native_id)
 
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that at most `at_a_time` elements of an array run at a time."""
