@@ -89,7 +89,7 @@ def test_a_chain_of_wide_arrays_takes_one_look_at_each_dependency() -> None:
 
 @pytest.fixture
 def times() -> Iterator[float]:
-    return iter(number * 0.5 for number in range(100))
+    return iter(number * 0.5 for number in range(200))
 
 
 def test_a_process_that_ends_no_job_is_not_waited_for_without_end(
@@ -102,7 +102,7 @@ def test_a_process_that_ends_no_job_is_not_waited_for_without_end(
 
     assert settle_vain_waits(jobs, lambda: next(times), pauses.append) == jobs
 
-    assert len(pauses) == 19
+    assert len(pauses) == 119
     told = "jpsi: jpsi is about to end 1 job that can never start, and waits for that\n"
     assert capfd.readouterr().err == told
 

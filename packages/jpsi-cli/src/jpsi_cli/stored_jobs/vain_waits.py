@@ -14,8 +14,9 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 
-# The seconds after which a process that has not ended such a job seems to be stuck.
-_TIMEOUT_SECONDS = 10.0
+# The seconds after which a process that has not ended such a job seems to be stuck. On a busy machine, with
+# files that take long to read, it looks at the other jobs every 15 seconds, once for each job of a chain.
+_TIMEOUT_SECONDS = 60.0
 # The seconds after which the user is told what is waited for.
 _SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
