@@ -103,8 +103,8 @@ def test_a_process_that_ends_no_job_is_not_waited_for_without_end(
     assert settle_vain_waits(jobs, lambda: next(times), pauses.append) == jobs
 
     assert len(pauses) == 119
-    told = "jpsi: jpsi is about to end 1 job that can never start, and waits for that\n"
-    assert capfd.readouterr().err == told
+    reported = "jpsi: jpsi is about to end 1 job that can never start, and waits for that\n"
+    assert capfd.readouterr().err == reported
 
 
 def test_once_a_job_has_ended_it_is_returned_as_it_is_then(
