@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from pathlib import Path
 
 import attrs
@@ -173,8 +176,33 @@ def test_no_query_counts_jobs_without_limits(batch: BatchConfig, fake: FakeSched
 def wait_until_queued(toys: JobExecutor, count: int = 1) -> None:
     """Wait until so many submissions are in the submit queue."""
     entries = toys._engine._throttle._submit_queue._entries  # type: ignore[attr-defined]
+    deadline = time.monotonic() + PATIENCE
     while len(entries) < count or not entries[0].is_logged:
+        assert time.monotonic() < deadline, "nothing waits"
         threading.Event().wait(0.005)
+
+
+@pytest.mark.parametrize("is_bulk", [False, True])
+def test_a_job_that_has_ended_counts_until_the_batch_system_says_so(
+    batch: BatchConfig, fake: FakeScheduler, *, is_bulk: bool
+) -> None:
+    """Its marker shows its end before the batch system has released what it used."""
+    first, second = make_jobs(2)
+
+    with executor(attrs.evolve(batch, shortest_interval=timedelta(hours=1)), max_queued=1) as toys:
+        if is_bulk:
+            toys.submit_many([first])
+        else:
+            toys.submit(first)
+        all_complete([first])
+        with ThreadPoolExecutor() as pool:
+            waiting = pool.submit(toys.submit, second)
+            wait_until_queued(toys)
+            toys.close()
+            with pytest.raises(SubmitException):
+                waiting.result()
+
+    assert submissions(fake) == 1
 
 
 def test_a_job_that_waits_for_room_is_new_after_an_interrupt_and_can_be_submitted(

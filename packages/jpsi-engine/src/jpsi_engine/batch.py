@@ -196,7 +196,7 @@ class BatchEngine(Engine):
             # Its folder holds nothing to read yet. Markers that other processes move into it are read once
             # the job has left the queue.
             job.is_read = True
-            self._throttle.note_submitted(job.native_id)
+            self._throttle.note_submitted(job)
             monitor.add(job)
         if accepted.interrupt is not None:
             raise InterruptedSubmission(job.native_id, accepted.interrupt)

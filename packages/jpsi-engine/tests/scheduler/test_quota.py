@@ -75,12 +75,12 @@ class Program:
         assert isinstance(found, QuotaReached), found
         return found
 
-    def submit(self, *names: str, observation: Observation = WAITS) -> None:
+    def submit(self, *names: str, observation: Observation = WAITS, array: str | None = None) -> None:
         grant = self.granted(len(names))
         assert grant.queued == len(names)
+        self.follow(*names, array=array)
         for name in names:
-            self.quota.note_submitted(name)
-        self.follow(*names)
+            self.quota.note_submitted(self.own[name])
         self.queue.jobs.update(dict.fromkeys(names, observation))
         self.quota.release(grant)
 
@@ -168,7 +168,10 @@ def test_jobs_that_ended_since_they_were_submitted_count_until_the_next_snapshot
     program.submit("1", "2")
     program.end("1", "2")
 
-    assert program.full().seconds <= 2
+    full = program.full()
+
+    assert full.seconds <= 2
+    assert full.reason == "toy has 2 jobs of yours (max_queued is 2), 0 of which are not of this program"
     queue.clock.advance(5)
     assert program.granted(9).queued == 2
 
@@ -252,6 +255,23 @@ def test_a_poll_is_due_soon_after_an_own_job_ended(queue: Queue) -> None:
     assert queue.clock() < 1000 + 110
 
 
+def test_a_poll_is_due_soon_after_jobs_ended_that_no_submission_saw(queue: Queue) -> None:
+    """Another thread's submissions have made the pause long while they were submitted."""
+    program = queue.program(queued=2)
+    grant = program.granted(2)
+    for _ in range(50):
+        queue.clock.advance(program.full().seconds)
+    program.follow("1", "2")
+    for job in program.own.values():
+        program.quota.note_submitted(job)
+    program.own.clear()
+    program.quota.release(grant)
+
+    assert program.full().seconds <= 2
+    queue.clock.advance(2)
+    assert program.granted(9).queued == 2
+
+
 def test_an_outage_is_reported(queue: Queue) -> None:
     queue.is_silent = True
 
@@ -317,6 +337,15 @@ def test_an_array_counts_as_its_elements_that_may_run(queue: Queue) -> None:
         del program.own[name]
     queue.clock.advance(5)
     assert program.granted(2).active == 2
+
+
+def test_elements_that_ended_since_they_were_submitted_count_as_their_array(queue: Queue) -> None:
+    program = queue.program(active=5)
+    program.submit(*"abcde", array="A", observation=RUNS)
+    program.quota.limit_array("A", 3)
+    program.end(*"abcd")
+
+    assert program.granted(9).active == 2
 
 
 def test_jobs_in_submission_count_as_running(queue: Queue) -> None:

@@ -2,8 +2,8 @@
 
 A batch executor asks its `Throttle` before each submission. The quota counts all jobs of the user that the
 batch system reports, including those of other programs and those submitted by hand. Between two answers it
-also counts the jobs that this process follows, and the submissions that the user's processes on this machine
-announce to each other.
+also counts the jobs that this process follows or has submitted, and the submissions that the user's processes
+on this machine announce to each other.
 """
 
 from __future__ import annotations
@@ -95,9 +95,10 @@ class Quota:
     _grants: list[Grant] = attrs.field(factory=list, init=False)
     #: The number of elements of an array that may run at a time, for arrays with such a limit.
     _array_limits: dict[str, int] = attrs.field(factory=dict, init=False)
-    #: When this process has submitted which jobs, by native id, since the last snapshot was taken: this may
-    #: lack them, and they count even if they have left their exit codes, while the batch system ends them.
-    _submitted: dict[str, float] = attrs.field(factory=dict, init=False)
+    #: The jobs that this process has submitted since the last snapshot was taken, by native id, and when: the
+    #: snapshot may lack them, and they count even if they have left their exit codes, while the batch system
+    #: ends them.
+    _submitted: dict[str, tuple[float, JobView]] = attrs.field(factory=dict, init=False)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
     _is_full: bool = attrs.field(default=False, init=False)
     #: The seconds between polls while the quota is reached. Each poll that finds it reached lengthens them.
@@ -138,10 +139,10 @@ class Quota:
         grant.active, grant.ended = 0, self._now()
         self._announce(self._backend.system_digest())
 
-    def note_submitted(self, native_id: str) -> None:
+    def note_submitted(self, job: JobView) -> None:
         """Note that a job was submitted, which this process is about to follow."""
         with self._lock:
-            self._submitted[native_id] = self._now()
+            self._submitted[job.native_id] = (self._now(), job)
 
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that at most `at_a_time` elements of an array run at a time."""
@@ -169,26 +170,31 @@ class Quota:
 
     def _stale_at(self, snapshot: Snapshot, own_jobs: Collection[JobView]) -> float:
         """Return when an answer becomes too old."""
-        has_ended = len(own_jobs) < self._most_own
+        followed = {job.native_id for job in own_jobs}
+        with self._lock:
+            # a job may have ended before anything looked at what this process follows
+            has_ended = len(own_jobs) < self._most_own or not self._submitted.keys() <= followed
         is_slow = self._is_full and not has_ended
         return snapshot.ended + (self._pause if is_slow else self._limits.shortest)
 
     def _compute_grant(
         self, system_digest: str, snapshot: Snapshot, own_jobs: Collection[JobView], count: int
     ) -> Grant | QuotaReached:
-        own_ids = {job.native_id for job in own_jobs}
         with self._lock:
             # a job that was noted just as the query began may be in its answer, or not
-            self._submitted = {it: at for it, at in self._submitted.items() if at >= snapshot.begun}
-            submitted = frozenset(self._submitted)
-        known_count = len(own_ids | submitted | snapshot.seen.keys())
+            self._submitted = {
+                it: noted for it, noted in self._submitted.items() if noted[0] >= snapshot.begun
+            }
+            own = {native_id: job for native_id, (_, job) in self._submitted.items()}
+        own |= {job.native_id: job for job in own_jobs}
+        known_count = len(own.keys() | snapshot.seen.keys())
         known_count += self._count_in_submission(system_digest, snapshot)
         # Of the other jobs, those count as active that the batch system reports as running; of its own, this
         # process counts all that may run, since a waiting one may start at any time.
         active = 0
         if self._limits.active != math.inf:
             running = {it for it, seen in snapshot.seen.items() if seen.state is JobState.ACTIVE}
-            active = self._count_active(own_jobs) + len((running | submitted) - own_ids)
+            active = self._count_active(own.values()) + len(running - own.keys())
         queued_left, active_left = self._limits.queued - known_count, self._limits.active - active
         self._is_full = min(queued_left, active_left) < 1
         if not self._is_full:
@@ -199,7 +205,7 @@ class Quota:
         if queued_left < 1:
             why = (
                 f"{name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
-                f"{known_count - len(own_ids)} of which are not of this program"
+                f"{known_count - len(own)} of which are not of this program"
             )
         else:
             why = f"{active} jobs of yours run on {name}, or may (max_active is {self._limits.active})"
@@ -219,7 +225,7 @@ class Quota:
         return count
 
     def _count_active(self, own_jobs: Iterable[JobView]) -> int:
-        """Return how many of the jobs that this process follows or is submitting may run at a time."""
+        """Return how many of this process's jobs, and of those that it is submitting, may run at a time."""
         with self._lock:
             elements = Counter(job.place.array if job.place is not None else None for job in own_jobs)
             self._array_limits = {array: it for array, it in self._array_limits.items() if array in elements}
@@ -370,10 +376,10 @@ class Throttle:
         except JpsiError as e:
             return None, dict.fromkeys(job_ids, e)
 
-    def note_submitted(self, native_id: str) -> None:
+    def note_submitted(self, job: JobView) -> None:
         """Note that a job was submitted, which this process is about to follow."""
         if self._quota is not None:
-            self._quota.note_submitted(native_id)
+            self._quota.note_submitted(job)
 
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that at most `at_a_time` elements of an array run at a time."""

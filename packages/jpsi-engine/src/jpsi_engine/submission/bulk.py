@@ -67,7 +67,7 @@ class BulkSubmission:
                 report({it.job_id: e for it in jobs})
                 return
             for job in accepted.jobs:
-                self._throttle.note_submitted(job.native_id)
+                self._throttle.note_submitted(job)
                 self._add(job)
             report({**{job.job_id: job.native_id for job in accepted.jobs}, **accepted.errors})
             self._pipeline.mark_reported(jobs)
