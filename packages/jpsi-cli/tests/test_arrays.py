@@ -134,7 +134,7 @@ def test_elements_that_failed_alike_are_repeated_by_one_command(run: Run) -> Non
     run("wait", array)
 
     explained = run("explain", array).stdout.decode()
-    assert f"submit it again: jpsi resubmit --failed '{array}[1-2]'\n" in explained
+    assert f"submit it again: jpsi resubmit --failed {array}\n" in explained
 
 
 def test_this_machine_shows_the_index_without_a_native_id(run: Run) -> None:
@@ -579,10 +579,28 @@ def test_the_advice_on_jobs_without_indices_that_form_an_array_can_be_typed(
 
     advice = slurm("explain", "few").stdout.decode()
 
+    (array,) = {it["array_id"] for it in json.loads(slurm("ls", "--json").stdout)}
+    assert f"jpsi resubmit --time TIME --failed {array}; or have it" in advice
+
+
+def test_the_last_lines_of_jobs_without_indices_that_form_an_array_can_be_shown(
+    slurm: Run, fake: FakeScheduler, tmp_path: Path
+) -> None:
+    script = "echo error $0 >&2; exit 1"
+    specs = [jpsi.JobSpec("sh", ["-c", script, number], directory=tmp_path) for number in "123"]
+    document = "".join(f"{json.dumps(json.loads(jpsi.write_document(it, as_json=True)))}\n" for it in specs)
+    printed(slurm("submit", "--many", "-", input=document.encode()))
+    free_slots(fake)
+    ids = printed(slurm("ls", "--ids", "--members")).split()
+    assert slurm("wait", *ids).returncode == 1
     jobs = json.loads(slurm("ls", "--json").stdout)
     assert len({it["array_id"] for it in jobs} - {None}) == 1
-    again = " ".join(it["id"] for it in jobs)
-    assert f"jpsi resubmit --time TIME --failed {again}; or have it" in advice
+
+    advice = slurm("explain", jobs[0]["array_id"]).stdout.decode()
+
+    command = next(it for it in advice.splitlines() if "the last lines of the others may differ" in it)
+    shown = slurm(*command.partition("jpsi ")[2].split())
+    assert (shown.returncode, len(re.findall("^error [123]$", shown.stdout.decode(), re.MULTILINE))) == (0, 2)
 
 
 def test_an_array_of_one_is_a_job(slurm: Run, tmp_path: Path) -> None:

@@ -322,22 +322,25 @@ def element(number: int, array: str = "sweep", *, has_index: bool = True) -> Sto
 
 
 @pytest.mark.parametrize(
-    ("jobs", "words"),
+    ("jobs", "others", "words"),
     [
-        ([stored_job("a"), stored_job("b")], "a b"),
-        ([element(4), element(5), element(6)], "'sweep[4-6]'"),
-        ([element(4), stored_job("b"), element(1, "other")], "'sweep[4]' 'other[1]' b"),
+        ([stored_job("a"), stored_job("b")], [stored_job("c")], "a b"),
+        ([element(4), element(5), element(6)], [element(7)], "'sweep[4-6]'"),
+        ([element(4), element(5), element(6)], [element(7, "other")], "sweep"),
+        ([element(4), stored_job("b"), element(1, "other")], [element(0)], "other b 'sweep[4]'"),
         # as of `jpsi submit --many`
-        ([element(4, has_index=False), element(5, has_index=False)], "sweep-4 sweep-5"),
+        ([element(it, has_index=False) for it in range(2)], [element(9, has_index=False)], "sweep-0 sweep-1"),
+        ([element(it, has_index=False) for it in range(99)], [], "sweep"),
+        # only some of an array have an index
+        ([element(4), element(5, has_index=False)], [element(6)], "sweep-5 'sweep[4]'"),
         (
-            [element(it, has_index=False) for it in range(11)] + [element(1, "other")],
-            "'other[1]' $(jpsi ls --ids --members --state queued sweep)",
-        ),
-        (
-            [stored_job(f"j{it}") for it in range(12)],
-            "$(jpsi ls --ids --members --state queued j0 j1 j2 j3 j4 j5 j6 j7 j8 j9) (and 2 more)",
+            [stored_job(f"j{it}") for it in range(53)],
+            [],
+            f"{' '.join(f'j{it}' for it in range(50))}, and 3 more",
         ),
     ],
 )
-def test_jobs_are_named_as_commands_take_them(jobs: list[StoredJob], words: str) -> None:
-    assert job_words(jobs) == words
+def test_jobs_are_named_as_commands_take_them(
+    jobs: list[StoredJob], others: list[StoredJob], words: str
+) -> None:
+    assert job_words(jobs, [*others, *jobs]) == words

@@ -6,7 +6,7 @@ derives a sentence and advice from these facts; `jpsi top` shows them as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import attrs
@@ -22,11 +22,11 @@ from ..stored_jobs import (
     best_status,
     describe_dependencies,
     describe_repetitions,
+    exact_words,
     find_owner,
     find_repetitions,
     has_failed,
     index_list,
-    indices_text,
     job_title,
     job_words,
     read_usage,
@@ -64,8 +64,9 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
         more = describe_others(alike, ids)
         if not as_json and (len(groups) > 1 or more or alike[0].array_index is not None):
             messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{more} <==\n"))
+        facts = _with_repetitions(_facts_about(alike, stored), alike, repetitions, ids)
         others = _name_others(alike, ids) if differ(alike, last_lines.of) else ""
-        _explain(alike, repetitions, ids, others, as_json=as_json)
+        _explain(alike[0], attrs.evolve(facts, others=others), as_json=as_json)
     return 0
 
 
@@ -96,23 +97,24 @@ def _repeated_among(alike: Sequence[StoredJob], repetitions: Mapping[str, Stored
     return {it for it in ids & repetitions.keys() if repetitions[it].id in ids}
 
 
-def _explain(
-    alike: Sequence[StoredJob],
-    repetitions: Mapping[str, StoredJob],
-    ids: Mapping[str, str],
-    others: str,
-    *,
-    as_json: bool,
-) -> None:
+def _facts_about(alike: Sequence[StoredJob], stored: Iterable[StoredJob]) -> JobFacts:
+    """Return the facts about the first of jobs that are alike, with words for commands that mean them all."""
     found = alike[0]
-    array = found.array_id if len(alike) > 1 else None
-    facts = _with_repetitions(_facts(found, array or found.id), alike, repetitions, ids)
-    if array is not None and found.status.final:
-        facts = attrs.evolve(facts, again=f"--failed {job_words(alike)}")
-    elif array is not None and found.status.state is jpsi.JobState.NEW:
+    if len(alike) == 1 or found.array_id is None:
+        return _facts(found, found.id)
+    facts = _facts(found, found.array_id)
+    if found.status.final:
+        # a command that repeats what has failed leaves out what has completed
+        repeatable = (it for it in stored if it.status.state is not jpsi.JobState.COMPLETED)
+        return attrs.evolve(facts, again=f"--failed {job_words(alike, repeatable)}")
+    if found.status.state is jpsi.JobState.NEW:
         # others of the array may run, or have completed
-        facts = attrs.evolve(facts, job=job_words(alike))
-    diagnosis = diagnose(attrs.evolve(facts, others=others))
+        return attrs.evolve(facts, job=job_words(alike, stored))
+    return facts
+
+
+def _explain(found: StoredJob, facts: JobFacts, *, as_json: bool) -> None:
+    diagnosis = diagnose(facts)
     if as_json:
         content = {
             "id": found.id,
@@ -128,10 +130,7 @@ def _explain(
 
 def _name_others(alike: Sequence[StoredJob], ids: Mapping[str, str]) -> str:
     """Return the words by which `jpsi logs` takes the jobs behind the first, or a few of them."""
-    first, *others = alike
-    if first.array_id is not None:
-        return line(f"{first.array_id}[{indices_text(others)}]")
-    return " ".join(ids[it.id] for it in others[:_MAX_NAMED])
+    return line(*(ids.get(it, it) for it in exact_words(alike[1:])[:_MAX_NAMED]))
 
 
 def render_explanation(job: StoredJob) -> str:

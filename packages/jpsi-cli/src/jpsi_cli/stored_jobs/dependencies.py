@@ -14,7 +14,7 @@ import jpsi
 
 from .. import messages
 from ..error_boundary import SelectionError
-from .selection import describe_predecessors, indices_text, match_jobs, no_match
+from .selection import describe_predecessors, exact_words, match_jobs, no_match
 
 # Most jobs have no dependencies, and are submitted without a look at others.
 if TYPE_CHECKING:
@@ -173,15 +173,10 @@ def sort_dependencies(
 
 def dependency_words(awaited: Iterable[tuple[jpsi.DependencyKind, StoredJob]]) -> list[str]:
     """Return words for dependencies, as `--after` takes them: one for all of an array, which may be many."""
-    words: dict[str, None] = {}
-    arrays: dict[tuple[str, str], list[StoredJob]] = {}
+    by_kind: dict[jpsi.DependencyKind, dict[str, StoredJob]] = {}
     for kind, job in awaited:
-        if job.array_id is None or job.array_index is None:
-            words[f"{kind.value}:{job.id}"] = None
-        else:
-            arrays.setdefault((kind.value, job.array_id), []).append(job)
-    indexed = [f"{kind}:{array}[{indices_text(jobs)}]" for (kind, array), jobs in arrays.items()]
-    return [*words, *indexed]
+        by_kind.setdefault(kind, {})[job.id] = job
+    return [f"{kind.value}:{word}" for kind, jobs in by_kind.items() for word in exact_words(jobs.values())]
 
 
 @contextlib.contextmanager

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 # How many jobs a message about an ambiguous word names.
 _MAX_NAMED = 10
+# How many words a command has at most that a message advises.
+_MAX_WORDS = 50
 # The least number of characters that are shown of an id.
 _MIN_LENGTH = 8
 
@@ -238,26 +240,35 @@ def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
     return f"{beginning}index {text}" if text else ""
 
 
-def job_words(jobs: Sequence[StoredJob]) -> str:
-    """Return for a shell the words by which commands take these jobs, all in one state, and no others.
+def job_words(jobs: Sequence[StoredJob], stored: Iterable[StoredJob]) -> str:
+    """Return for a shell the words by which commands take these jobs and no others.
 
-    Elements of arrays are named by their indices. Of many without indices, as of `jpsi submit --many`, those
-    are meant that are in this state when the command is called.
+    Of very many jobs it names some, and says how many it leaves out.
+
+    Args:
+        jobs: the jobs.
+        stored: all jobs, as an array is named by its id if all of its jobs are meant.
     """
     from jpsi.plugin import line  # noqa: PLC0415  few messages name several jobs
 
-    indexed: dict[str, list[StoredJob]] = {}
+    ids = {job.id for job in jobs}
+    arrays = {job.array_id for job in jobs if job.array_id is not None}
+    whole = arrays - {job.array_id for job in stored if job.id not in ids}
+    words = [*sorted(whole), *exact_words(job for job in jobs if job.array_id not in whole)]
+    more = f", and {len(words) - _MAX_WORDS} more" if len(words) > _MAX_WORDS else ""
+    return line(*words[:_MAX_WORDS]) + more
+
+
+def exact_words(jobs: Iterable[StoredJob]) -> list[str]:
+    """Return words that mean these jobs: their ids, and for elements with indices one for each array."""
+    single: list[str] = []
+    arrays: dict[str, list[StoredJob]] = {}
     for job in jobs:
-        if job.array_id is not None and job.array_index is not None:
-            indexed.setdefault(job.array_id, []).append(job)
-    single = [job for job in jobs if job.array_id not in indexed]
-    words = [f"{array}[{indices_text(found)}]" for array, found in indexed.items()]
-    if len(single) <= _MAX_NAMED:
-        return line(*words, *(job.id for job in single))
-    names = list(dict.fromkeys(job.array_id or job.id for job in single))
-    more = f" (and {len(names) - _MAX_NAMED} more)" if len(names) > _MAX_NAMED else ""
-    listing = line("jpsi", "ls", "--ids", "--members", "--state", single[0].status.state.value.lower())
-    return " ".join(filter(None, [line(*words), f"$({listing} {line(*names[:_MAX_NAMED])}){more}"]))
+        if job.array_id is None or job.array_index is None:
+            single.append(job.id)
+        else:
+            arrays.setdefault(job.array_id, []).append(job)
+    return [*single, *(f"{array}[{indices_text(found)}]" for array, found in arrays.items())]
 
 
 def indices_text(jobs: Iterable[StoredJob]) -> str:

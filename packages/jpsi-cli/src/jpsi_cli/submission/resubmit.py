@@ -329,7 +329,7 @@ def _report_left_out(jobs: Iterable[StoredJob]) -> None:
         whose, them = (
             (f"{job_with_index(unsent[0])} was", "it") if is_one else (f"{len(unsent)} jobs were", "them")
         )
-        how = _HOW_TO_SUBMIT.format(them, them, job_words(unsent))
+        how = _HOW_TO_SUBMIT.format(them, them, job_words(unsent, job_store.jobs()))
         messages.error(f"{whose} never submitted, and left out: {how}")
 
 
