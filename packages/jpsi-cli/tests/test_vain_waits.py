@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import attrs
 import pytest
 
 import jpsi
 from jpsi import DependencyKind, JobState
 from jpsi_cli.stored_jobs import vain_waits
 from jpsi_cli.stored_jobs.vain_waits import find_vain_waits, settle_vain_waits
+from jpsi_testing.fake import FakeClock
 
 OK, ANY, NOTOK = DependencyKind.OK, DependencyKind.ANY, DependencyKind.NOTOK
 
@@ -87,35 +89,81 @@ def test_a_chain_of_wide_arrays_takes_one_look_at_each_dependency() -> None:
     assert len(find_vain_waits(jobs)) == count == 1000
 
 
+@attrs.define
+class Store:
+    """The jobs on disk, and a clock; after each of the pauses, some have ended."""
+
+    jobs: list[Any]
+    #: The seconds after which a job has ended, by id.
+    ends: dict[str, float] = attrs.field(factory=dict)
+    clock: FakeClock = attrs.field(factory=lambda: FakeClock(0))
+    pauses: list[float] = attrs.field(factory=list)
+
+    def read(self) -> list[Any]:
+        now = self.clock()
+        ended = {it for it, end in self.ends.items() if end <= now}
+        return [job(it.id, state=JobState.CANCELED) if it.id in ended else it for it in self.jobs]
+
+    def reread(self, found: Sequence[Any]) -> list[Any]:
+        ids = {it.id for it in found}
+        return [it for it in self.read() if it.id in ids]
+
+    def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.clock.advance(seconds)
+
+    def settle(self) -> Sequence[Any]:
+        return settle_vain_waits(self.jobs, self.clock, self.sleep)
+
+
 @pytest.fixture
-def times() -> Iterator[float]:
-    return iter(number * 0.5 for number in range(200))
+def store(monkeypatch: pytest.MonkeyPatch) -> Store:
+    found = Store([FAILED, job("b", ("a", OK)), job("c", ("b", OK)), job("d", ("c", OK))])
+    monkeypatch.setattr(vain_waits.job_store, "jobs", found.read)
+    monkeypatch.setattr(vain_waits.job_store, "reread", found.reread)
+    return found
+
+
+def states(jobs: Sequence[Any]) -> str:
+    return " ".join(it.status.state.value for it in jobs)
 
 
 def test_a_process_that_ends_no_job_is_not_waited_for_without_end(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], times: Iterator[float]
+    store: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    jobs = [FAILED, job("b", ("a", OK))]
-    monkeypatch.setattr(vain_waits.job_store, "jobs", lambda: jobs)
-    monkeypatch.setattr(vain_waits.job_store, "reread", lambda found: found)
-    pauses: list[float] = []
+    assert list(store.settle()) == store.jobs
 
-    assert settle_vain_waits(jobs, lambda: next(times), pauses.append) == jobs
-
-    assert len(pauses) == 119
-    reported = "jpsi: jpsi is about to end 1 job that can never start, and waits for that\n"
+    assert sum(store.pauses) == pytest.approx(40, abs=0.3)
+    reported = "jpsi: jpsi is about to end 3 jobs that can never start, and waits for that\n"
     assert capfd.readouterr().err == reported
 
 
+def test_a_chain_is_waited_for_as_long_as_its_process_ends_its_jobs(store: Store) -> None:
+    store.ends = {"b": 30, "c": 60, "d": 90}
+
+    assert states(store.settle()) == "FAILED CANCELED CANCELED CANCELED"
+    assert sum(store.pauses) == pytest.approx(90, abs=0.3)
+
+
 def test_once_a_job_has_ended_it_is_returned_as_it_is_then(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], times: Iterator[float]
+    store: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    waiting, ended = job("b", ("a", OK)), job("b", state=JobState.CANCELED)
-    monkeypatch.setattr(vain_waits.job_store, "jobs", lambda: [FAILED, waiting])
-    monkeypatch.setattr(vain_waits.job_store, "reread", lambda _: [ended])
-    pauses: list[float] = []
+    store.ends = {"b": 0.1, "c": 0.1, "d": 0.1}
 
-    assert settle_vain_waits([FAILED, waiting], lambda: next(times), pauses.append) == [FAILED, ended]
-
-    assert len(pauses) == 1
+    assert states(store.settle()) == "FAILED CANCELED CANCELED CANCELED"
+    assert store.pauses == [0.2]
     assert capfd.readouterr().err == ""
+
+
+def test_a_job_that_ends_during_a_look_is_returned_as_it_is_then(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read() -> list[Any]:
+        found = store.read()
+        store.ends = {"b": 0, "c": 0, "d": 0}
+        return found
+
+    monkeypatch.setattr(vain_waits.job_store, "jobs", read)
+
+    assert states(store.settle()) == "FAILED CANCELED CANCELED CANCELED"
+    assert store.pauses == []

@@ -14,9 +14,9 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 
-# The seconds after which a process that has not ended such a job seems to be stuck. On a busy machine, with
-# files that take long to read, it looks at the other jobs every 15 seconds, once for each job of a chain.
-_TIMEOUT_SECONDS = 60.0
+# A process that has ended no such job for so many seconds seems to be stuck. On a busy machine, with files that
+# take long to read, it looks at the other jobs every 15 seconds, once for each job of a chain.
+_TIMEOUT_SECONDS = 40.0
 # The seconds after which jpsi reports what it waits for.
 _SILENT_SECONDS = 1.0
 _POLL_SECONDS = 0.2
@@ -28,19 +28,25 @@ def settle_vain_waits(
     sleep: Callable[[float], None] = time.sleep,
 ) -> Sequence[StoredJob]:
     """Return these jobs, once those have ended that are deferred and can never start, or after a while."""
-    began, is_reported = clock(), False
+    began = since = clock()
+    count, is_reported = len(jobs), False
     while deferred := [job for job in jobs if job.deferral is not None]:
+        start = clock()
         vain = find_vain_waits(job_store.jobs())
-        count, elapsed = sum(job.id in vain for job in deferred), clock() - began
-        if not count or elapsed >= _TIMEOUT_SECONDS:
-            break
-        if elapsed >= _SILENT_SECONDS and not is_reported:
-            is_reported = True
-            which = "1 job that can" if count == 1 else f"{count} jobs that can"
-            messages.error(f"jpsi is about to end {which} never start, and waits for that")
-        sleep(_POLL_SECONDS)
         again = {job.id: job for job in job_store.reread(deferred)}
         jobs = [again.get(job.id, job) for job in jobs]
+        left = sum(job.id in vain and job.deferral is not None for job in jobs)
+        now = clock()
+        if left < count:
+            count, since = left, now
+        if not left or now - since >= _TIMEOUT_SECONDS:
+            break
+        if now - began >= _SILENT_SECONDS and not is_reported:
+            is_reported = True
+            which = "1 job that can" if left == 1 else f"{left} jobs that can"
+            messages.error(f"jpsi is about to end {which} never start, and waits for that")
+        # a look takes long if there are very many jobs
+        sleep(max(_POLL_SECONDS, now - start))
     return jobs
 
 
