@@ -9,7 +9,6 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import attrs
 import pytest
@@ -462,17 +461,20 @@ def test_an_array_is_checked_once_and_again_when_its_file_changes(
     elements(work, array, native_id="17")
     work.folder("e2").mkdir()
     (work.folder("e2") / "array.1").write_text("x 2\n")
-    checked, check = list[str](), damage.file_problem
+    checked, check = list[int](), damage._check_array
 
-    def count(path: str, *rest: Any, **options: Any) -> str | None:
-        if path.endswith("arrays/x/intent.json"):
-            checked.append(path)
-        return check(path, *rest, **options)
+    def count(lines: list[str]) -> None:
+        checked.append(len(lines))
+        check(lines)
 
-    monkeypatch.setattr(damage, "file_problem", count)
+    monkeypatch.setattr(damage, "_check_array", count)
     # that of an array may be larger
     monkeypatch.setattr(damage, "_MAX_BYTES", (array / "intent.json").stat().st_size - 1)
 
+    assert job_store.damaged() == []
+    assert len(checked) == 1
+    # another one that cannot be read
+    damage.array_problem(str(work.spool.root), "gone")
     assert job_store.damaged() == []
     assert len(checked) == 1
     replaced(array / "intent.json", b"{}")

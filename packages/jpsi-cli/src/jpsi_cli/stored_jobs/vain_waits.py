@@ -14,8 +14,8 @@ from jpsi_engine.job_store import StoredJob
 
 from .. import messages
 
-# A process that has ended no such job for so many seconds seems to be stuck. On a busy machine, with files that
-# take long to read, it looks at the other jobs every 15 seconds, once for each job of a chain.
+# A process that has ended no such job for so many seconds seems to be stuck. On a busy machine, with files
+# that take long to read, it looks at the other jobs every 15 seconds, once for each job of a chain.
 _TIMEOUT_SECONDS = 40.0
 # The seconds after which jpsi reports what it waits for.
 _SILENT_SECONDS = 1.0

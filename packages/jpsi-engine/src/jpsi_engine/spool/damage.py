@@ -35,7 +35,6 @@ DAMAGE = (
 _INTENT = re.compile(r"intent\.\d+\.json")
 # The most that is read of a file of one job; that of an array has as many lines as it has elements.
 _MAX_BYTES = 1 << 24
-_CANNOT_BE_READ = "cannot be read"
 
 
 def read_final(path: str) -> dict[str, Any] | None:
@@ -141,45 +140,46 @@ def _intent_problems(folder: str, job_id: str, attempt: int, names: Collection[s
 def array_problem(root: str, array: str) -> str | None:
     """Return the problem with the intent of an array; None if there is none."""
     path = f"{root}/arrays/{array}/intent.json"
-    stamp = None
-    with contextlib.suppress(OSError):
+    try:
         found = os.stat(path)  # noqa: PTH116  as above
-        stamp = (found.st_ino, found.st_size, found.st_ctime_ns)
-    problem = _array_problem(path, stamp)
-    if problem is not None and problem.startswith(_CANNOT_BE_READ):
-        # that may be over soon, and the file be the same
-        _array_problem.cache_clear()
-    return problem
+        return _array_problem(path, (found.st_ino, found.st_size, found.st_ctime_ns))
+    except OSError as e:
+        return _describe_read_error(e)
 
 
 @functools.lru_cache(maxsize=64)
-def _array_problem(path: str, _stamp: Sequence[int] | None) -> str | None:
+def _array_problem(path: str, _stamp: Sequence[int]) -> str | None:
     """Return the problem with the intent at a path, cached until the file changes.
 
-    Each element needs it, and a check of all elements for each of them would take quadratic time.
+    Each element needs it, and a check of all elements for each of them would take quadratic time. If the file
+    cannot be read, that may be over soon, and it raises `OSError`.
     """
-    return file_problem(path, _check_array, is_array=True)
+    with open(path, "rb") as file:  # noqa: PTH123  as above
+        return _content_problem(file.read(), _check_array, is_array=True)
 
 
-def file_problem(path: str, check: Callable[[Any], None], *, is_array: bool = False) -> str | None:
+def file_problem(path: str, check: Callable[[Any], None]) -> str | None:
     """Return the problem with a JSON file, as the end of a sentence; None if there is none.
 
     Args:
         path: the file.
         check: raises one of `DAMAGE` for content that jpsi does not write to that file.
-        is_array: True to check all lines, and not only the first.
     """
     try:
         with open(path, "rb") as file:  # noqa: PTH123  text, as in the spool
-            data = file.read() if is_array else file.read(_MAX_BYTES)
-    except IsADirectoryError:
-        return "is a directory"
+            return _content_problem(file.read(_MAX_BYTES), check, is_array=False)
     except OSError as e:
-        return f"{_CANNOT_BE_READ}: {e.strerror}"
-    return _content_problem(data, check, is_array=is_array) if data else "is empty"
+        return _describe_read_error(e)
+
+
+def _describe_read_error(error: OSError) -> str:
+    return "is a directory" if isinstance(error, IsADirectoryError) else f"cannot be read: {error.strerror}"
 
 
 def _content_problem(data: bytes, check: Callable[[Any], None], *, is_array: bool) -> str | None:
+    """Return the problem with the content of a file; that of an array has a line for each element."""
+    if not data:
+        return "is empty"
     try:
         text = data.decode("ascii")
         check(text.split("\n") if is_array else json.loads(text.partition("\n")[0]))
