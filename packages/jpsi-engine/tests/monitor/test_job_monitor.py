@@ -29,6 +29,7 @@ from jpsi_engine.monitor.job_monitor import JobMonitor
 from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.monitor.publisher import Publisher
 from jpsi_engine.scheduler.job_view import JobView
+from jpsi_engine.scheduler.poll_interval import QUIET_SECONDS
 from jpsi_engine.scheduler.snapshot import Snapshot
 from jpsi_engine.spool import encode_status
 from jpsi_engine.spool.arrays import ArrayMember
@@ -1143,6 +1144,27 @@ def test_jobs_cancelled_from_outside_are_final_within_three_seconds_and_two_poll
 
     assert {job_id: client.states(job_id)[-1] for job_id in names} == dict.fromkeys(names, JobState.CANCELED)
     assert len(queries(client)) - asked <= 2
+
+
+def test_a_job_that_was_cancelled_while_it_waited_is_polled_soon_although_another_left_markers(
+    client: Client, clock: FakeClock
+) -> None:
+    """It leaves none itself, and some batch systems forget such an element of an array."""
+    running, waiting = client.submit("a1", "a2")
+    client.leave("a1", "active")
+    client.monitor.collect_markers(clock())
+    poll_until(client, clock() + 30)
+    clock.advance(1)
+    for job in (running, waiting):
+        client.monitor.record_stop(job, Stop(CANCEL, datetime.now(UTC)))
+        client.monitor.note_change(job, clock())
+
+    client.scheduler.cancel(running.native_id)
+    client.scheduler.vanish(waiting.native_id)
+    client.leave("a1", "signalled", "exit.run.143")
+    client.monitor.collect_markers(clock())
+
+    assert poll_until(client, clock() + QUIET_SECONDS - 1) >= 3
 
 
 class TellsNotIfRun:

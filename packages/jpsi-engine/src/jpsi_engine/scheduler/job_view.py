@@ -141,8 +141,14 @@ class JobView:
 
     @property
     def is_ending(self) -> bool:
-        """True if it has left an exit marker while the queue still says that it runs."""
-        return self.has_exit and self.queued is not None and not self.has_left_queue
+        """True if it ends, and only the batch system can tell more: no marker of the job will.
+
+        It has left an exit marker while the queue still says that it runs; or it has left the queue; or it is
+        to be cancelled, and does not run.
+        """
+        if self.has_exit:
+            return self.queued is not None and not self.has_left_queue
+        return self.absent_since is not None or (self.stop is not None and not self.is_running)
 
     @property
     def is_only_queued(self) -> bool:
