@@ -71,6 +71,23 @@ def test_a_wrong_time_limit_is_named(run: Run, tmp_path: Path) -> None:
     )
 
 
+def test_directives_behind_the_first_command_are_named(run: Run, tmp_path: Path) -> None:
+    path = _script(tmp_path, "echo\n#SBATCH -J late\n#SBATCH -t 5")
+
+    assert run("convert", "job.sh").stderr.decode() == (
+        f"jpsi: {path}: 2 directives, such as '#SBATCH -J late', stand behind the first command, "
+        "where slurm reads none; move what you mean above the commands\n"
+    )
+
+    _script(tmp_path, "#SBATCH -t 5", "echo\n#SBATCH -J late\n")
+
+    done = run("convert", "job.sh")
+    assert (done.returncode, done.stderr.decode()) == (
+        0,
+        "jpsi: warning: '#SBATCH -J late' stands behind the first command, where slurm reads no directive\n",
+    )
+
+
 def test_the_package_that_reads_a_script_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def refuse(*_: object) -> jpsi.Conversion:
         msg = "job.sh has no directives of any executor that is installed"
@@ -79,6 +96,9 @@ def test_the_package_that_reads_a_script_is_named(monkeypatch: pytest.MonkeyPatc
     path = _script(tmp_path, "#PBS -l walltime=60")
     monkeypatch.setattr(jpsi, "read_script", refuse)
 
+    with pytest.raises(jpsi.InvalidJobException, match=r"installed$"):
+        convert(str(path), [], executor=None, as_json=False)
+    monkeypatch.setattr(jpsi, "plugins", list)
     with pytest.raises(jpsi.InvalidJobException, match=r"#PBS are read by the package jpsi-pbs; try: .*pbs$"):
         convert(str(path), [], executor=None, as_json=False)
     with pytest.raises(jpsi.InvalidJobException, match=r"installed$"):

@@ -69,12 +69,14 @@ _PACKAGES = {
 
 
 def _advise_package(text: str, executor: str | None) -> str:
-    """Return the package that reads the directives of a script, to be installed; empty if there is none."""
+    """Return which package to install, as it reads the directives of a script; empty if there is none."""
     marks = (mark for mark in _PACKAGES for it in text.splitlines() if it.startswith(f"{mark} "))
     mark = next(marks, None) if executor is None else None
     if mark is None:
         return ""
     package = _PACKAGES[mark]
+    if package in {it.distribution for it in jpsi.plugins()}:
+        return ""
     return f"; those with {mark} are read by the package {package}; try: {install_command(package)}"
 
 

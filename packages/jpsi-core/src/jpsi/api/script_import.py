@@ -48,15 +48,18 @@ def read_script(
     found = (
         (it, it.hooks.read_script(text=text, site=Site(config=it.config))) for it in _executors(executor)
     )
-    readings = [
-        (it, script) for it, script in found if isinstance(script, ForeignScript) and script.directives
-    ]
+    scripts = [(it, script) for it, script in found if isinstance(script, ForeignScript)]
+    readings = [(it, script) for it, script in scripts if script.directives]
     readings.sort(key=lambda it: (len(it[1].lost), it[0].candidate.canonical))
     if not readings:
+        if late := next((_describe_late(it, script) for it, script in scripts if script.late_directives), ""):
+            raise InvalidJobException(f"{os.fspath(path)}: {late}; move what you mean above the commands")
         whose = "any executor that is installed" if executor is None else f"the executor {executor}"
         raise InvalidJobException(f"{os.fspath(path)} has no directives of {whose}")
     (assembly, script), *others = readings
     lost = script.lost
+    if script.late_directives:
+        lost = (*lost, _describe_late(assembly, script))
     limit = default_walltime(assembly.config)
     if script.unread_limit:
         lost = (*lost, f"the script's time limit may be wrong, as jpsi cannot read it: {script.unread_limit}")
@@ -69,6 +72,14 @@ def read_script(
         lost=lost,
         others=tuple(it.candidate.canonical for it, _ in others),
     )
+
+
+def _describe_late(assembly: Assembly, script: ForeignScript) -> str:
+    count, name = len(script.late_directives), assembly.candidate.canonical
+    what = f"{script.late_directives[0]!r} stands"
+    if count > 1:
+        what = f"{count} directives, such as {script.late_directives[0]!r}, stand"
+    return f"{what} behind the first command, where {name} reads {'none' if count > 1 else 'no directive'}"
 
 
 def completed(script: ForeignScript, text: str, path: Path, directory: Path) -> JobSpec:

@@ -160,6 +160,8 @@ class ForeignScript:
     spec: JobSpec
     #: The number of directives; a script without any was not written for this batch system.
     directives: int
+    #: The lines with its mark that the batch system does not read, as they stand behind the first command.
+    late_directives: tuple[str, ...] = ()
     #: The requests that the spec does not express, or expresses differently, one sentence each.
     lost: tuple[str, ...] = ()
     #: True if paths of streams are relative to the directory of the submission, wherever the job runs.

@@ -168,7 +168,7 @@ class ScriptForm:
 
     def read(self, text: str, site: Site | None = None) -> ForeignScript:
         """Return the job that a script asks for."""
-        directives = list(self._directives(text))
+        directives, late = self._directives(text)
         options, unread = self._options(directives)
         draft = Draft(form=self, config=None if site is None else site.config, options=options, lost=unread)
         self._fill_in(draft)
@@ -177,6 +177,7 @@ class ScriptForm:
         return ForeignScript(
             spec=draft.spec,
             directives=len(directives),
+            late_directives=tuple(late),
             lost=tuple(draft.lost),
             unread_limit=draft.unread_limit,
             directory_variables=tuple(it for it in self.directory_variables if it in read),
@@ -231,14 +232,21 @@ class ScriptForm:
             raise ValueError(msg)
         return directive
 
-    def _directives(self, text: str) -> Iterator[str]:
+    def _directives(self, text: str) -> tuple[list[str], list[str]]:
+        """Return the directives of a script, without their marks, and the lines that come too late."""
         mark = re.compile(self.foreign_mark or rf"{re.escape(self.mark)}(?=\s|\Z)")
+        directives: list[str] = []
+        late: list[str] = []
+        is_late = False
         for line in text.splitlines():
             found = mark.match(line)
-            if found is not None:
-                yield line[found.end() :].strip()
-            elif not self.is_read_whole and _COMMAND.match(line):
-                return
+            if found is None:
+                is_late = is_late or (not self.is_read_whole and _COMMAND.match(line) is not None)
+            elif is_late:
+                late.append(line)
+            else:
+                directives.append(line[found.end() :].strip())
+        return directives, late
 
 
 @attrs.define(slots=True, kw_only=True)
