@@ -105,6 +105,17 @@ def test_the_package_that_reads_a_script_is_named(monkeypatch: pytest.MonkeyPatc
         convert(str(path), [], executor="slurm", as_json=False)
 
 
+def test_a_script_that_asks_for_what_no_job_can_have_is_named(run: Run, tmp_path: Path) -> None:
+    _script(tmp_path, "#SBATCH --nodes=20 --ntasks=2")
+
+    done = run("convert", "job.sh")
+
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"jpsi: job.sh: resources: 2 processes cannot occupy 20 nodes\n",
+    )
+
+
 def test_json_has_the_document_and_its_losses(run: Run, tmp_path: Path) -> None:
     path = _script(tmp_path, "#SBATCH -t 5 --wait")
 

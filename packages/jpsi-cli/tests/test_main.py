@@ -95,6 +95,10 @@ USAGE_ERRORS = {
         ["validate", "a.yaml"],
         "jpsi: got unexpected extra argument (a.yaml); name a",
     ),
+    "executor as an argument": (
+        ["doctor", "slurm"],
+        "jpsi: got unexpected extra argument (slurm); name an executor by -x",
+    ),
     "option without value": (["run", "--queue", "--", "true"], "jpsi: --queue needs a value"),
     "empty executor": (["run", "-x", "", "--", "true"], "jpsi: --executor needs a value"),
     "document and command": (["run", "-f", "a.yaml", "--", "true"], "jpsi: -f a.yaml and the command 'true'"),

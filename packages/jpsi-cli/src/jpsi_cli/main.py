@@ -91,8 +91,9 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     text = error.format_message()
     text = f"{text[:1].lower()}{text[1:]}"
     options = [] if error.ctx is None else _options_of(error.ctx.command)
-    if text.startswith("got unexpected extra argument") and "--file" in options:
-        text += "; name a document by -f"
+    if text.startswith("got unexpected extra argument"):
+        hints = {"--file": "; name a document by -f", "--executor": "; name an executor by -x"}
+        text += next((hint for option, hint in hints.items() if option in options), "")
     if isinstance(error, click.NoSuchOption):
         text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
     is_at_top = error.ctx is not None and error.ctx.command is cli

@@ -54,10 +54,8 @@ def _show_documents(jobs: Sequence[StoredJob], *, as_json: bool) -> int:
 
 
 def _describe_attempt(job: StoredJob) -> str | None:
-    """Return the number of the last attempt; None if there was one alone."""
-    if job.attempt == 1:
-        return None
-    return f"{job.attempt}" if job.earlier_ends else f"{job.attempt} (no earlier one ran)"
+    """Return the number of the last attempt; None if no other ran, though jpsi may have waited with it."""
+    return f"{job.attempt}" if job.earlier_ends else None
 
 
 def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str]:

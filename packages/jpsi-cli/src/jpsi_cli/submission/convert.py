@@ -22,7 +22,11 @@ def convert(file: str, arguments: Sequence[str], *, executor: str | None, as_jso
         msg = f"{e}{_advise_package(text, executor)}"
         raise jpsi.InvalidJobException(msg, e) from e
     found.spec.arguments = [*(found.spec.arguments or ()), *map(jpsi.escape, arguments)]
-    document = jpsi.write_document(found.spec, as_json=as_json)
+    try:
+        document = jpsi.write_document(found.spec, as_json=as_json)
+    except jpsi.InvalidJobException as e:
+        # without its problems, which would be shown as those of a command's options
+        raise jpsi.InvalidJobException(f"{file}: {'; '.join(e.problems)}", e) from e
     for sentence in _conversion_warnings(found):
         messages.warning(sentence)
     if as_json:

@@ -179,9 +179,8 @@ class JobHistory:
             progress = f"; {self.record.stage_out_progress}" if self.record.stage_out_progress else ""
             return f"it ended with exit code {code}; its stage out runs, or waits to be started{progress}"
         if code is not None and self.requeue_exit_codes is not None:
-            return (
-                f"it ended with exit code {code}; the batch system was not queried yet whether it requeues it"
-            )
+            what = "the batch system was not queried yet whether it requeues it"
+            return f"it ended with exit code {code}; {what}: jpsi ls --refresh"
         return self._stop_remark or (_UNCLEAR_REMARK if state is JobState.NEW else None)
 
     @property
