@@ -332,9 +332,9 @@ def test_an_end_that_the_queue_does_not_tell_yet_is_polled_soon_although_markers
     interval.note_poll(2.0, 2.0)
     assert interval.next_poll_time() == 2.0 + QUIET_SECONDS
 
-    interval.note_unsettled()
+    interval.note_unsettled(is_soon=True)
 
     assert interval.next_poll_time() == 3.0
     interval.note_poll(3.0, 3.0)
-    interval.note_unsettled()
+    interval.note_unsettled(is_soon=True)
     assert interval.next_poll_time() == pytest.approx(3.0 + 2.0 * 1.6)

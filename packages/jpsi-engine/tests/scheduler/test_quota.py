@@ -176,6 +176,32 @@ def test_jobs_that_ended_since_they_were_submitted_count_until_the_next_snapshot
     assert program.granted(9).queued == 2
 
 
+def test_own_jobs_that_have_left_their_exit_code_are_not_those_of_other_programs(queue: Queue) -> None:
+    program = queue.program(queued=3)
+    program.submit("1", "2", observation=RUNS)
+    queue.jobs["3"] = RUNS
+    queue.clock.advance(5)
+    program.full()
+    # their program has ended since that answer had them
+    program.own.clear()
+
+    assert program.full().reason == (
+        "toy has 3 jobs of yours (max_queued is 3), 1 of which are not of this program"
+    )
+    queue.clock.advance(5)
+    del queue.jobs["1"]
+    assert program.granted(9).queued == 1
+
+
+def test_own_jobs_in_submission_are_not_those_of_other_programs(queue: Queue) -> None:
+    program = queue.program(queued=1)
+    program.granted()
+
+    assert program.full().reason == (
+        "toy has 1 jobs of yours (max_queued is 1), 0 of which are not of this program"
+    )
+
+
 def test_failed_submissions_are_not_counted(queue: Queue) -> None:
     program = queue.program(queued=3)
     program.quota.release(program.granted(3))
@@ -339,11 +365,15 @@ def test_an_array_counts_as_its_elements_that_may_run(queue: Queue) -> None:
     assert program.granted(2).active == 2
 
 
-def test_elements_that_ended_since_they_were_submitted_count_as_their_array(queue: Queue) -> None:
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_elements_that_have_left_their_exit_code_count_as_their_array(queue: Queue, seconds: float) -> None:
     program = queue.program(active=5)
     program.submit(*"abcde", array="A", observation=RUNS)
     program.quota.limit_array("A", 3)
-    program.end(*"abcd")
+    queue.clock.advance(seconds)
+    program.quota.release(program.granted(9))
+    for name in "abcd":
+        del program.own[name]
 
     assert program.granted(9).active == 2
 

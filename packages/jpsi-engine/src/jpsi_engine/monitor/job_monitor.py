@@ -32,6 +32,8 @@ from jpsi_engine.verdict import Marker, is_own, is_refused, parse
 
 log = logging.getLogger(__name__)
 
+# So many seconds after its cancel, a job that waited has mostly ended, without a marker.
+_CANCEL_SECONDS = 10.0
 # For so many seconds after a submission a job may start, or end, at any moment.
 _FRESH_SECONDS = 10.0
 # The most accounting queries, and repeated cancels, in one poll. Each takes a while, and other jobs wait.
@@ -229,7 +231,9 @@ class JobMonitor(Publisher):
             self._repeat_cancels(jobs, now)
             self._poll_interval.note_jobs(now(), waiting=self._count_waiting(now()))
             if any(job.is_ending for job in self._followed()):
-                self._poll_interval.note_unsettled()
+                self._poll_interval.note_unsettled(is_soon=True)
+            elif any(job.ends_without_marker(now(), _CANCEL_SECONDS) for job in self._followed()):
+                self._poll_interval.note_unsettled(is_soon=False)
 
     def _count_waiting(self, now: float) -> int:
         """Return the number of jobs; 0 unless all wait and the machine where they start reports markers."""

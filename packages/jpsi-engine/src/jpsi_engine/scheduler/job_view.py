@@ -141,14 +141,13 @@ class JobView:
 
     @property
     def is_ending(self) -> bool:
-        """True if it ends, and only the batch system can tell more: no marker of the job will.
+        """True if it has left an exit marker while the queue still says that it runs."""
+        return self.has_exit and self.queued is not None and not self.has_left_queue
 
-        It has left an exit marker while the queue still says that it runs; or it has left the queue; or it is
-        to be cancelled, and does not run.
-        """
-        if self.has_exit:
-            return self.queued is not None and not self.has_left_queue
-        return self.absent_since is not None or (self.stop is not None and not self.is_running)
+    def ends_without_marker(self, now: float, seconds: float) -> bool:
+        """Return True if jpsi cancelled it in the last `seconds` while it waited, and it has not ended."""
+        is_asked = self.stop is not None and now < self.changed_at + seconds
+        return is_asked and not (self.has_exit or self.is_running or is_final(self.queued))
 
     @property
     def is_only_queued(self) -> bool:

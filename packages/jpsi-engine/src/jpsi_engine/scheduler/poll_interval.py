@@ -101,7 +101,7 @@ class PollInterval:
         self._requested: float | None = None
         self._last_request = _NEVER
         self._urgent_request = _NEVER
-        # True if the last poll did not tell how a job has ended that has left an exit marker.
+        # True if the last poll did not tell how a job has ended, and no marker will tell.
         self._is_unsettled = False
         # Since when a due poll has been put off: because another process is polling, or because one just has.
         self._busy_since: float | None = None
@@ -182,15 +182,18 @@ class PollInterval:
         with self._lock:
             self._last_marker = now
 
-    def note_unsettled(self) -> None:
+    def note_unsettled(self, *, is_soon: bool) -> None:
         """Note after a poll that the batch system does not tell yet how a job has ended.
 
-        No marker will tell, so the next poll does not wait until markers are quiet. The first such poll is
-        soon, as most batch systems end a job within a second; then the intervals grow.
+        No marker will tell, so the next poll does not wait until markers are quiet.
+
+        Args:
+            is_soon: True if the job has left an exit marker. The first poll is soon then, as most batch
+                systems end a job within a second; then the intervals grow.
         """
         with self._lock:
             self._is_unsettled = True
-            if self._interval <= self.shortest * _GROWTH:
+            if is_soon and self._interval <= self.shortest * _GROWTH:
                 self._due = min(self._due, self._last_ended + _UNSETTLED * self.shortest)
 
     def note_poll(self, begun: float, ended: float) -> None:

@@ -30,6 +30,7 @@ from jpsi_engine.scheduler.submit_queue import (
     SubmitQueue,
     not_admitted_error,
 )
+from jpsi_engine.spool import ArrayMember
 
 _T = TypeVar("_T")
 
@@ -95,10 +96,9 @@ class Quota:
     _grants: list[Grant] = attrs.field(factory=list, init=False)
     #: The number of elements of an array that may run at a time, for arrays with such a limit.
     _array_limits: dict[str, int] = attrs.field(factory=dict, init=False)
-    #: The jobs that this process has submitted since the last snapshot was taken, by native id, and when: the
-    #: snapshot may lack them, and they count even if they have left their exit codes, while the batch system
-    #: ends them.
-    _submitted: dict[str, tuple[float, JobView]] = attrs.field(factory=dict, init=False)
+    #: The jobs that this process has submitted, by native id: when, and their places in arrays. They count
+    #: until a snapshot from after that lacks them, even if they have left their exit codes.
+    _submitted: dict[str, tuple[float, ArrayMember | None]] = attrs.field(factory=dict, init=False)
     _last_snapshot: Snapshot | None = attrs.field(default=None, init=False)
     _is_full: bool = attrs.field(default=False, init=False)
     #: The seconds between polls while the quota is reached. Each poll that finds it reached lengthens them.
@@ -142,7 +142,7 @@ class Quota:
     def note_submitted(self, job: JobView) -> None:
         """Note that a job was submitted, which this process is about to follow."""
         with self._lock:
-            self._submitted[job.native_id] = (self._now(), job)
+            self._submitted[job.native_id] = (self._now(), job.place)
 
     def limit_array(self, array: str, at_a_time: int) -> None:
         """Note that at most `at_a_time` elements of an array run at a time."""
@@ -172,8 +172,9 @@ class Quota:
         """Return when an answer becomes too old."""
         followed = {job.native_id for job in own_jobs}
         with self._lock:
-            # a job may have ended before anything looked at what this process follows
-            has_ended = len(own_jobs) < self._most_own or not self._submitted.keys() <= followed
+            # a job may have ended before any submission saw that this process followed it
+            noted = {it for it, (at, _) in self._submitted.items() if at >= snapshot.begun}
+        has_ended = len(own_jobs) < self._most_own or not noted <= followed
         is_slow = self._is_full and not has_ended
         return snapshot.ended + (self._pause if is_slow else self._limits.shortest)
 
@@ -182,13 +183,15 @@ class Quota:
     ) -> Grant | QuotaReached:
         with self._lock:
             # a job that was noted just as the query began may be in its answer, or not
+            noted = self._submitted.items()
             self._submitted = {
-                it: noted for it, noted in self._submitted.items() if noted[0] >= snapshot.begun
+                it: (at, place) for it, (at, place) in noted if at >= snapshot.begun or it in snapshot.seen
             }
-            own = {native_id: job for native_id, (_, job) in self._submitted.items()}
-        own |= {job.native_id: job for job in own_jobs}
-        known_count = len(own.keys() | snapshot.seen.keys())
-        known_count += self._count_in_submission(system_digest, snapshot)
+            own = {native_id: place for native_id, (_, place) in self._submitted.items()}
+            own_in_submission = sum(int(it.queued) for it in self._grants if it.ended == math.inf)
+        own |= {job.native_id: job.place for job in own_jobs}
+        known_count = len(own.keys() | snapshot.seen.keys()) + own_in_submission
+        known_count += self._count_in_submission_by_others(system_digest, snapshot)
         # Of the other jobs, those count as active that the batch system reports as running; of its own, this
         # process counts all that may run, since a waiting one may start at any time.
         active = 0
@@ -205,17 +208,17 @@ class Quota:
         if queued_left < 1:
             why = (
                 f"{name} has {known_count} jobs of yours (max_queued is {self._limits.queued}), "
-                f"{known_count - len(own)} of which are not of this program"
+                f"{known_count - len(own) - own_in_submission} of which are not of this program"
             )
         else:
             why = f"{active} jobs of yours run on {name}, or may (max_active is {self._limits.active})"
         return QuotaReached(min(seconds_left, self._limits.shortest), why)
 
-    def _count_in_submission(self, system_digest: str, snapshot: Snapshot) -> int:
-        """Count the jobs in submission now, and those that other processes submitted since the snapshot."""
+    def _count_in_submission_by_others(self, system_digest: str, snapshot: Snapshot) -> int:
+        """Count the jobs that other processes are submitting now, or have submitted since the snapshot."""
+        count = 0
         with self._lock:
             own_announcements = {it.announcement for it in self._grants}
-            count = sum(int(it.queued) for it in self._grants if it.ended == math.inf)
         for announcement in (
             self._shared_poll.wanted_by_others(system_digest, self._now()) - own_announcements
         ):
@@ -224,10 +227,10 @@ class Quota:
                 count += int(queued) if float(ended) >= snapshot.begun else 0
         return count
 
-    def _count_active(self, own_jobs: Iterable[JobView]) -> int:
+    def _count_active(self, places: Iterable[ArrayMember | None]) -> int:
         """Return how many of this process's jobs, and of those that it is submitting, may run at a time."""
         with self._lock:
-            elements = Counter(job.place.array if job.place is not None else None for job in own_jobs)
+            elements = Counter(None if place is None else place.array for place in places)
             self._array_limits = {array: it for array, it in self._array_limits.items() if array in elements}
             alone = elements.pop(None, 0)
             together = sum(min(it, self._array_limits.get(str(array), it)) for array, it in elements.items())

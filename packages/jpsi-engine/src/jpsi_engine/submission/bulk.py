@@ -69,6 +69,10 @@ class BulkSubmission:
             for job in accepted.jobs:
                 self._throttle.note_submitted(job)
                 self._add(job)
+            place = accepted.jobs[0].place if accepted.jobs else None
+            if at_a_time is not None and place is not None:
+                # only now, as the quota forgets the limits of arrays of which it knows no element
+                self._throttle.limit_array(place.array, at_a_time)
             report({**{job.job_id: job.native_id for job in accepted.jobs}, **accepted.errors})
             self._pipeline.mark_reported(jobs)
             if accepted.interrupt is not None:
@@ -148,11 +152,7 @@ class BulkSubmission:
     ) -> Accepted:
         if len(submissions) == 1 or arrays is None:
             return self._pipeline.submit_jobs(submissions)
-        accepted = self._pipeline.submit_array(submissions, arrays, at_a_time)
-        place = accepted.jobs[0].place
-        if at_a_time is not None and place is not None:
-            self._throttle.limit_array(place.array, at_a_time)
-        return accepted
+        return self._pipeline.submit_array(submissions, arrays, at_a_time)
 
 
 def group_equal(keys: Sequence[Hashable], largest: int) -> list[list[int]]:
