@@ -106,6 +106,10 @@ USAGE_ERRORS = {
 }
 
 
+def test_a_second_native_id_is_not_taken_for_an_executor(run: Run) -> None:
+    assert run("attach", "1", "2").stderr.startswith(b"jpsi: got unexpected extra argument (2)\n")
+
+
 @pytest.mark.parametrize(("arguments", "message"), USAGE_ERRORS.values(), ids=USAGE_ERRORS)
 def test_a_mistake_in_the_command_line_is_reported_in_a_sentence(
     run: Run, arguments: list[str], message: str

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jpsi import JobState
 from jpsi_cli.error_boundary import SelectionError
 from jpsi_cli.stored_jobs.selection import (
+    array_sizes,
     describe_predecessors,
     job_words,
     match_jobs,
@@ -327,12 +328,12 @@ def element(number: int, array: str = "sweep", *, has_index: bool = True) -> Sto
         ([stored_job("a"), stored_job("b")], [stored_job("c")], "a b"),
         ([element(4), element(5), element(6)], [element(7)], "'sweep[4-6]'"),
         ([element(4), element(5), element(6)], [element(7, "other")], "sweep"),
-        ([element(4), stored_job("b"), element(1, "other")], [element(0)], "other b 'sweep[4]'"),
+        ([element(4), stored_job("b"), element(1, "other")], [element(0)], "other 'sweep[4]' b"),
         # as of `jpsi submit --many`
         ([element(it, has_index=False) for it in range(2)], [element(9, has_index=False)], "sweep-0 sweep-1"),
         ([element(it, has_index=False) for it in range(99)], [], "sweep"),
         # only some of an array have an index
-        ([element(4), element(5, has_index=False)], [element(6)], "sweep-5 'sweep[4]'"),
+        ([element(4), element(5, has_index=False)], [element(6)], "'sweep[4]' sweep-5"),
         (
             [stored_job(f"j{it}") for it in range(53)],
             [],
@@ -343,4 +344,4 @@ def element(number: int, array: str = "sweep", *, has_index: bool = True) -> Sto
 def test_jobs_are_named_as_commands_take_them(
     jobs: list[StoredJob], others: list[StoredJob], words: str
 ) -> None:
-    assert job_words(jobs, [*others, *jobs]) == words
+    assert job_words(jobs, array_sizes([*others, *jobs])) == words

@@ -145,6 +145,15 @@ def test_a_chain_is_waited_for_as_long_as_its_process_ends_its_jobs(store: Store
     assert sum(store.pauses) == pytest.approx(90, abs=0.3)
 
 
+def test_ends_count_as_progress_though_other_jobs_come_to_wait_in_vain(store: Store) -> None:
+    names = "efghij"
+    store.jobs += [job("x", state=JobState.NEW), *(job(it, ("x", OK)) for it in names)]
+    # the jobs behind x wait in vain from then on, and are ended one by one
+    store.ends = {"b": 1, "c": 10, "d": 20, "x": 5, **{it: 35 + 15 * at for at, it in enumerate(names)}}
+
+    assert states(store.settle()[-len(names) :]) == " ".join(["CANCELED"] * len(names))
+
+
 def test_once_a_job_has_ended_it_is_returned_as_it_is_then(
     store: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -155,7 +164,7 @@ def test_once_a_job_has_ended_it_is_returned_as_it_is_then(
     assert capfd.readouterr().err == ""
 
 
-def test_a_job_that_ends_during_a_look_is_returned_as_it_is_then(
+def test_a_job_that_ends_while_jpsi_reads_the_jobs_is_returned_as_it_is_then(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def read() -> list[Any]:

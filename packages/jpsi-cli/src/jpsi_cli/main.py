@@ -92,8 +92,7 @@ def _report_usage_error(error: click.UsageError, arguments: list[str]) -> int:
     text = f"{text[:1].lower()}{text[1:]}"
     options = [] if error.ctx is None else _options_of(error.ctx.command)
     if text.startswith("got unexpected extra argument"):
-        hints = {"--file": "; name a document by -f", "--executor": "; name an executor by -x"}
-        text += next((hint for option, hint in hints.items() if option in options), "")
+        text += _describe_extra(error, options)
     if isinstance(error, click.NoSuchOption):
         text = f"no such option '{error.option_name}'{_describe_similar(error, options)}"
     is_at_top = error.ctx is not None and error.ctx.command is cli
@@ -122,6 +121,16 @@ def _command_for(word: str, *, is_guessed: bool) -> str | None:
         return FOREIGN_COMMANDS[word]
     nearest = [] if is_guessed else get_close_matches(word, FOREIGN_COMMANDS, n=1, cutoff=_SIMILARITY)
     return next((FOREIGN_COMMANDS[it] for it in nearest), None)
+
+
+def _describe_extra(error: click.UsageError, options: Sequence[str]) -> str:
+    """Return by which option a word is given that the command does not take as an argument."""
+    takes_words = error.ctx is not None and any(
+        isinstance(it, click.Argument) for it in error.ctx.command.params
+    )
+    if "--file" in options:
+        return "; name a document by -f"
+    return "; name an executor by -x" if "--executor" in options and not takes_words else ""
 
 
 def _options_of(command: click.Command) -> list[str]:

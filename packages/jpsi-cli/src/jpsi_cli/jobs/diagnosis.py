@@ -181,6 +181,7 @@ _WAIT_REASONS = (
     (r"earliest|begin time|start time", "its request sets a later start time: wait"),
     (r"priority|in use|resources|busy|enough|full", "nothing is wrong; {less} and it may start sooner"),
 )
+_REFRESH = "jpsi ls --refresh"
 _ASK_FOR_LESS = "ask for less: --time, --nodes, --processes or --memory"
 
 
@@ -198,8 +199,8 @@ def _advice_before_end(facts: JobFacts) -> Iterator[str]:
             yield f"{end}; then {again}"
     elif facts.is_missing:
         yield f"find out how it ended, which takes a minute or two: jpsi wait {facts.job}"
-    elif facts.remark is not None and facts.status.state is jpsi.JobState.ACTIVE:
-        yield "query the batch system: jpsi ls --refresh"
+    elif facts.status.state is jpsi.JobState.ACTIVE and _REFRESH not in (facts.remark or _REFRESH):
+        yield f"query the batch system: {_REFRESH}"
     elif facts.status.state is jpsi.JobState.QUEUED:
         text = facts.status.message or ""
         never = facts.excess or [it for it in [describe_never(text, "--")] if it is not None]

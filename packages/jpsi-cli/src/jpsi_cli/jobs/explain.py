@@ -6,7 +6,7 @@ derives a sentence and advice from these facts; `jpsi top` shows them as well.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 
 import attrs
@@ -19,6 +19,7 @@ from jpsi_engine.job_store import StoredJob
 from .. import messages
 from ..interpreters import find_missing_interpreter, has_windows_end
 from ..stored_jobs import (
+    array_sizes,
     best_status,
     describe_dependencies,
     describe_repetitions,
@@ -59,12 +60,15 @@ def explain(*, jobs: Sequence[str], as_json: bool) -> int:
     groups = group_alike(select_jobs(jobs, stored), last_lines.of)
     failed = [alike for alike in groups if has_failed(alike[0])]
     repetitions = find_repetitions(stored) if failed else {}
+    sizes = array_sizes(stored)
+    # a command that repeats what has failed leaves out what has completed
+    repeatable = array_sizes(it for it in stored if it.status.state is not jpsi.JobState.COMPLETED)
     for group in groups:
         alike = _last_first(group, repetitions)
         more = describe_others(alike, ids)
         if not as_json and (len(groups) > 1 or more or alike[0].array_index is not None):
             messages.show(messages.printable(f"==> {job_title(alike[0], ids[alike[0].id])}{more} <==\n"))
-        facts = _with_repetitions(_facts_about(alike, stored), alike, repetitions, ids)
+        facts = _with_repetitions(_facts_about(alike, sizes, repeatable), alike, repetitions, ids)
         others = _name_others(alike, ids) if differ(alike, last_lines.of) else ""
         _explain(alike[0], attrs.evolve(facts, others=others), as_json=as_json)
     return 0
@@ -97,19 +101,25 @@ def _repeated_among(alike: Sequence[StoredJob], repetitions: Mapping[str, Stored
     return {it for it in ids & repetitions.keys() if repetitions[it].id in ids}
 
 
-def _facts_about(alike: Sequence[StoredJob], stored: Iterable[StoredJob]) -> JobFacts:
-    """Return the facts about the first of jobs that are alike, with words for commands that mean them all."""
+def _facts_about(
+    alike: Sequence[StoredJob], sizes: Mapping[str, int], repeatable: Mapping[str, int]
+) -> JobFacts:
+    """Return the facts about the first of jobs that are alike, with words for commands that mean them all.
+
+    Args:
+        alike: the jobs.
+        sizes: how many jobs each array has.
+        repeatable: how many of them have not completed.
+    """
     found = alike[0]
     if len(alike) == 1 or found.array_id is None:
         return _facts(found, found.id)
     facts = _facts(found, found.array_id)
     if found.status.final:
-        # a command that repeats what has failed leaves out what has completed
-        repeatable = (it for it in stored if it.status.state is not jpsi.JobState.COMPLETED)
         return attrs.evolve(facts, again=f"--failed {job_words(alike, repeatable)}")
     if found.status.state is jpsi.JobState.NEW:
         # others of the array may run, or have completed
-        return attrs.evolve(facts, job=job_words(alike, stored))
+        return attrs.evolve(facts, job=job_words(alike, sizes))
     return facts
 
 

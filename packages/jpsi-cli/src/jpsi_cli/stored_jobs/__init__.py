@@ -46,9 +46,9 @@ else:
             ".repeated": "describe_repetitions find_repetitions has_failed was_not_submitted",
             ".retries": "follow_retries start_following",
             ".selection": (
-                "describe_predecessors exact_words index_list indices_text job_title job_with_index "
-                "job_words match_jobs native_words select_job select_jobs select_live_jobs short_ids "
-                "shown_ids split_indices"
+                "array_sizes describe_predecessors exact_words index_list indices_text job_title "
+                "job_with_index job_words match_jobs native_words select_job select_jobs "
+                "select_live_jobs short_ids shown_ids split_indices"
             ),
             ".usage": "Amount Usage complete_usages read_usage",
             ".vain_waits": "settle_vain_waits",

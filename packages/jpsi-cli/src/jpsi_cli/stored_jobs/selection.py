@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ..error_boundary import SelectionError
@@ -240,27 +241,31 @@ def index_list(jobs: Iterable[StoredJob], beginning: str) -> str:
     return f"{beginning}index {text}" if text else ""
 
 
-def job_words(jobs: Sequence[StoredJob], stored: Iterable[StoredJob]) -> str:
+def array_sizes(jobs: Iterable[StoredJob]) -> Mapping[str, int]:
+    """Return how many of the jobs are of each array."""
+    return Counter(job.array_id for job in jobs if job.array_id is not None)
+
+
+def job_words(jobs: Sequence[StoredJob], sizes: Mapping[str, int]) -> str:
     """Return for a shell the words by which commands take these jobs and no others.
 
     Of very many jobs it names some, and says how many it leaves out.
 
     Args:
         jobs: the jobs.
-        stored: all jobs, as an array is named by its id if all of its jobs are meant.
+        sizes: how many jobs each array has, which is named by its id if these are all of them.
     """
     from jpsi.plugin import line  # noqa: PLC0415  few messages name several jobs
 
-    ids = {job.id for job in jobs}
-    arrays = {job.array_id for job in jobs if job.array_id is not None}
-    whole = arrays - {job.array_id for job in stored if job.id not in ids}
+    own = array_sizes(jobs)
+    whole = {array for array, count in own.items() if count == sizes.get(array)}
     words = [*sorted(whole), *exact_words(job for job in jobs if job.array_id not in whole)]
     more = f", and {len(words) - _MAX_WORDS} more" if len(words) > _MAX_WORDS else ""
     return line(*words[:_MAX_WORDS]) + more
 
 
 def exact_words(jobs: Iterable[StoredJob]) -> list[str]:
-    """Return words that mean these jobs: their ids, and for elements with indices one for each array."""
+    """Return words that mean these jobs: one for the indices of each array, and the ids of other jobs."""
     single: list[str] = []
     arrays: dict[str, list[StoredJob]] = {}
     for job in jobs:
@@ -268,7 +273,7 @@ def exact_words(jobs: Iterable[StoredJob]) -> list[str]:
             single.append(job.id)
         else:
             arrays.setdefault(job.array_id, []).append(job)
-    return [*single, *(f"{array}[{indices_text(found)}]" for array, found in arrays.items())]
+    return [*(f"{array}[{indices_text(found)}]" for array, found in arrays.items()), *single]
 
 
 def indices_text(jobs: Iterable[StoredJob]) -> str:

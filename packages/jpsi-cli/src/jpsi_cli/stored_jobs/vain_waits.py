@@ -29,23 +29,24 @@ def settle_vain_waits(
 ) -> Sequence[StoredJob]:
     """Return these jobs, once those have ended that are deferred and can never start, or after a while."""
     began = since = clock()
-    count, is_reported = len(jobs), False
+    is_reported = False
     while deferred := [job for job in jobs if job.deferral is not None]:
         start = clock()
         vain = find_vain_waits(job_store.jobs())
         again = {job.id: job for job in job_store.reread(deferred)}
         jobs = [again.get(job.id, job) for job in jobs]
-        left = sum(job.id in vain and job.deferral is not None for job in jobs)
+        waiting = [job for job in jobs if job.deferral is not None]
+        left = sum(job.id in vain for job in waiting)
         now = clock()
-        if left < count:
-            count, since = left, now
+        if len(waiting) < len(deferred):
+            since = now
         if not left or now - since >= _TIMEOUT_SECONDS:
             break
         if now - began >= _SILENT_SECONDS and not is_reported:
             is_reported = True
             which = "1 job that can" if left == 1 else f"{left} jobs that can"
             messages.error(f"jpsi is about to end {which} never start, and waits for that")
-        # a look takes long if there are very many jobs
+        # to read very many jobs takes long
         sleep(max(_POLL_SECONDS, now - start))
     return jobs
 

@@ -74,13 +74,15 @@ _PACKAGES = {
 
 def _advise_package(text: str, executor: str | None) -> str:
     """Return which package to install, as it reads the directives of a script; empty if there is none."""
-    marks = (mark for mark in _PACKAGES for it in text.splitlines() if it.startswith(f"{mark} "))
-    mark = next(marks, None) if executor is None else None
+    if executor is not None:
+        return ""
+    installed = {it.distribution for it in jpsi.plugins()}
+    missing = {mark: package for mark, package in _PACKAGES.items() if package not in installed}
+    lines = text.splitlines()
+    mark = next((mark for mark in missing if any(it.startswith(f"{mark} ") for it in lines)), None)
     if mark is None:
         return ""
-    package = _PACKAGES[mark]
-    if package in {it.distribution for it in jpsi.plugins()}:
-        return ""
+    package = missing[mark]
     return f"; those with {mark} are read by the package {package}; try: {install_command(package)}"
 
 

@@ -18,6 +18,7 @@ from .. import exit_codes, messages
 from ..error_boundary import SelectionError, translate_to_options
 from ..stored_jobs import (
     Owner,
+    array_sizes,
     dependency_words,
     describe_predecessors,
     describe_unmet,
@@ -263,7 +264,7 @@ def _select_failed(selected: Iterable[StoredJob]) -> list[StoredJob]:
     stored = _settle_repetitions()
     repetitions = find_repetitions(list(stored.values()))
     jobs = [stored.get(job.id, job) for job in selected]
-    _report_left_out(jobs)
+    _report_left_out(jobs, stored.values())
     if running := [job for job in jobs if _is_under_way(job)]:
         messages.error(_describe_running(running))
     failed = [job for job in jobs if has_failed(job) or job.was_given_up]
@@ -317,9 +318,8 @@ def _settle_repetitions() -> dict[str, StoredJob]:
     return {job.id: job for job in stored}
 
 
-def _report_left_out(jobs: Iterable[StoredJob]) -> None:
-    """Report jobs that did not fail, and may never run all the same."""
-    jobs = list(jobs)
+def _report_left_out(jobs: Sequence[StoredJob], stored: Iterable[StoredJob]) -> None:
+    """Report jobs that did not fail, and may never run all the same; `stored` are all jobs."""
     if waiting := [job for job in jobs if _lacks_process(job)]:
         whose = f"{job_with_index(waiting[0])} is" if len(waiting) == 1 else f"{len(waiting)} jobs are"
         messages.error(f"{whose} yet to be submitted, but no process does that: jpsi wait {waiting[0].id}")
@@ -329,7 +329,7 @@ def _report_left_out(jobs: Iterable[StoredJob]) -> None:
         whose, them = (
             (f"{job_with_index(unsent[0])} was", "it") if is_one else (f"{len(unsent)} jobs were", "them")
         )
-        how = _HOW_TO_SUBMIT.format(them, them, job_words(unsent, job_store.jobs()))
+        how = _HOW_TO_SUBMIT.format(them, them, job_words(unsent, array_sizes(stored)))
         messages.error(f"{whose} never submitted, and left out: {how}")
 
 

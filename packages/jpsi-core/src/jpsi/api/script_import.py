@@ -52,8 +52,10 @@ def read_script(
     readings = [(it, script) for it, script in scripts if script.directives]
     readings.sort(key=lambda it: (len(it[1].lost), it[0].candidate.canonical))
     if not readings:
-        if late := next((_describe_late(it, script) for it, script in scripts if script.late_directives), ""):
-            raise InvalidJobException(f"{os.fspath(path)}: {late}; move what you mean above the commands")
+        late = [(it, script) for it, script in scripts if script.late_directives]
+        if late:
+            what = _describe_late(*max(late, key=lambda it: len(it[1].late_directives)))
+            raise InvalidJobException(f"{os.fspath(path)}: {what}; move what you mean above the commands")
         whose = "any executor that is installed" if executor is None else f"the executor {executor}"
         raise InvalidJobException(f"{os.fspath(path)} has no directives of {whose}")
     (assembly, script), *others = readings

@@ -160,7 +160,7 @@ class ForeignScript:
     spec: JobSpec
     #: The number of directives; a script without any was not written for this batch system.
     directives: int
-    #: The lines with its mark that the batch system does not read, as they stand behind the first command.
+    #: The lines that would be directives if they did not stand behind the first command.
     late_directives: tuple[str, ...] = ()
     #: The requests that the spec does not express, or expresses differently, one sentence each.
     lost: tuple[str, ...] = ()

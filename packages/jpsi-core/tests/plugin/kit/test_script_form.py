@@ -191,3 +191,24 @@ def test_a_system_may_have_another_form_of_options() -> None:
 
     assert list(form.problems(spec(), SITE)) == ["no twos"]
     assert form.render(spec({"acme.nodes": 3}), CONTEXT).directives[0].text == "#A -n jpsi-5-1"
+
+
+SCRIPT = "#!/bin/sh\n#ACME --nodes=2\n# a comment\n\n#ACME --mail\necho\n#ACMEX\n#ACME --late\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "directives", "late"),
+    [
+        (FORM, 2, ("#ACME --late",)),
+        (attrs.evolve(FORM, is_read_whole=True), 3, ()),
+        # plain comments may look like that
+        (attrs.evolve(FORM, foreign_mark="# ?ACME(?= )"), 2, ()),
+    ],
+    ids=["before the first command", "anywhere", "loose mark"],
+)
+def test_directives_behind_the_first_command_come_too_late(
+    form: ScriptForm, directives: int, late: tuple[str, ...]
+) -> None:
+    found = form.read(SCRIPT)
+
+    assert (found.directives, found.late_directives) == (directives, late)

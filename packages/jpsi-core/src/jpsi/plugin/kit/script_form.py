@@ -90,7 +90,8 @@ class ScriptForm:
 
     #: The beginning of each directive; a blank follows.
     mark: str
-    #: The pattern of that beginning in scripts that were not written by jpsi.
+    #: The pattern of that beginning in scripts that were not written by jpsi. Plain comments may match it, so
+    #: that lines behind the first command are not reported as directives that come too late.
     foreign_mark: str | None = None
     #: True if directives after the first command count too.
     is_read_whole: bool = False
@@ -242,9 +243,9 @@ class ScriptForm:
             found = mark.match(line)
             if found is None:
                 is_late = is_late or (not self.is_read_whole and _COMMAND.match(line) is not None)
-            elif is_late:
+            elif is_late and self.foreign_mark is None:
                 late.append(line)
-            else:
+            elif not is_late:
                 directives.append(line[found.end() :].strip())
         return directives, late
 
