@@ -98,7 +98,10 @@ def test_the_package_that_reads_a_script_is_named(monkeypatch: pytest.MonkeyPatc
 
     with pytest.raises(jpsi.InvalidJobException, match=r"installed$"):
         convert(str(path), [], executor=None, as_json=False)
-    monkeypatch.setattr(jpsi, "plugins", list)
+    missing = [it for it in jpsi.plugins() if it.distribution != "jpsi-pbs"]
+    monkeypatch.setattr(jpsi, "plugins", lambda: missing)
+    # a here-document of a script for PBS
+    path.write_text(f"{path.read_text()}#SBATCH -t 5\n")
     with pytest.raises(jpsi.InvalidJobException, match=r"#PBS are read by the package jpsi-pbs; try: .*pbs$"):
         convert(str(path), [], executor=None, as_json=False)
     with pytest.raises(jpsi.InvalidJobException, match=r"installed$"):

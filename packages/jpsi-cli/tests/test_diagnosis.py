@@ -599,6 +599,19 @@ def test_position_and_start_estimate_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
+    ("remark", "advice"),
+    [
+        ("its files may be late", ["query the batch system: jpsi ls --refresh"]),
+        ("unknown: jpsi ls --refresh", []),
+    ],
+)
+def test_the_command_that_asks_the_batch_system_is_named_once(remark: str, advice: list[str]) -> None:
+    diagnosis = diagnose(JobFacts(status=JobStatus(JobState.ACTIVE), spec=SPEC, remark=remark))
+
+    assert list(diagnosis.advice) == advice
+
+
+@pytest.mark.parametrize(
     ("state", "remark", "sentence"),
     [
         (

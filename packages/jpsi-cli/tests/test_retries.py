@@ -49,6 +49,8 @@ def test_submit_starts_a_process_that_submits_again(run: Run, tmp_path: Path) ->
 
 def test_a_job_between_two_attempts_is_shown_and_cancelled(run: Run, tmp_path: Path) -> None:
     job = waiting_job(run, tmp_path)
+    # behind the state, its metadata name the attempt that follows
+    assert b"\nattempt:" not in run("show", job).stdout.partition(b"\nstate:")[0]
 
     cancelled = run("cancel", job)
 

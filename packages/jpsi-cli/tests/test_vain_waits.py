@@ -154,6 +154,17 @@ def test_ends_count_as_progress_though_other_jobs_come_to_wait_in_vain(store: St
     assert states(store.settle()[-len(names) :]) == " ".join(["CANCELED"] * len(names))
 
 
+def test_submissions_of_other_jobs_are_no_progress(store: Store) -> None:
+    names = "efghij"
+    store.jobs += [job("x"), *(job(it, ("x", OK)) for it in names)]
+    # another process submits these, as far as this test can tell
+    store.ends = {it: 15 + 15 * at for at, it in enumerate(names)}
+
+    store.settle()
+
+    assert sum(store.pauses) == pytest.approx(40, abs=0.3)
+
+
 def test_once_a_job_has_ended_it_is_returned_as_it_is_then(
     store: Store, capfd: pytest.CaptureFixture[str]
 ) -> None:

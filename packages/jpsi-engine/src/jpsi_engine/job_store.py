@@ -386,13 +386,13 @@ class StoredJob:
         return self._history.record.retry is not None
 
     @property
-    def earlier_ends(self) -> Sequence[JobStatus]:
-        """The ends of the attempts after which the job was, or is, submitted again; the oldest first."""
+    def earlier_ends(self) -> Mapping[int, JobStatus]:
+        """The ends of the attempts after which the job was, or is, submitted again, by attempt, in order."""
         if not self._history.record.may_be_retried:
-            return ()
+            return {}
         spool = Spool(self.origin.path)
-        ends = (spool.read_final(self.id, attempt) for attempt in range(1, self.attempt + 1))
-        return [decode_status(it) for it in ends if it is not None and it.get(RETRY_KEY)]
+        ends = {attempt: spool.read_final(self.id, attempt) for attempt in range(1, self.attempt + 1)}
+        return {at: decode_status(it) for at, it in ends.items() if it is not None and it.get(RETRY_KEY)}
 
     @functools.cached_property
     def history(self) -> Sequence[JobStatus]:

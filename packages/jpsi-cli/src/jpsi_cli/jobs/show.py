@@ -54,8 +54,8 @@ def _show_documents(jobs: Sequence[StoredJob], *, as_json: bool) -> int:
 
 
 def _describe_attempt(job: StoredJob) -> str | None:
-    """Return the number of the last attempt; None if no earlier one ran, as if jpsi only waited before it."""
-    return f"{job.attempt}" if job.attempt > 1 and job.earlier_ends else None
+    """Return the number of the last attempt; None if no earlier one ran, even if jpsi waited with it."""
+    return f"{job.attempt}" if any(it < job.attempt for it in job.earlier_ends) else None
 
 
 def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str]:

@@ -29,16 +29,17 @@ def settle_vain_waits(
 ) -> Sequence[StoredJob]:
     """Return these jobs, once those have ended that are deferred and can never start, or after a while."""
     began = since = clock()
-    is_reported = False
+    is_reported, seen = False, frozenset[str]()
     while deferred := [job for job in jobs if job.deferral is not None]:
         start = clock()
         vain = find_vain_waits(job_store.jobs())
+        seen |= vain
         again = {job.id: job for job in job_store.reread(deferred)}
         jobs = [again.get(job.id, job) for job in jobs]
         waiting = [job for job in jobs if job.deferral is not None]
         left = sum(job.id in vain for job in waiting)
         now = clock()
-        if len(waiting) < len(deferred):
+        if seen & ({job.id for job in deferred} - {job.id for job in waiting}):
             since = now
         if not left or now - since >= _TIMEOUT_SECONDS:
             break

@@ -201,8 +201,7 @@ SCRIPT = "#!/bin/sh\n#ACME --nodes=2\n# a comment\n\n#ACME --mail\necho\n#ACMEX\
     [
         (FORM, 2, ("#ACME --late",)),
         (attrs.evolve(FORM, is_read_whole=True), 3, ()),
-        # plain comments may look like that
-        (attrs.evolve(FORM, foreign_mark="# ?ACME(?= )"), 2, ()),
+        (attrs.evolve(FORM, foreign_mark="# ?ACME(?= )"), 2, ("#ACME --late",)),
     ],
     ids=["before the first command", "anywhere", "loose mark"],
 )
@@ -212,3 +211,10 @@ def test_directives_behind_the_first_command_come_too_late(
     found = form.read(SCRIPT)
 
     assert (found.directives, found.late_directives) == (directives, late)
+
+
+def test_comments_behind_the_first_command_may_look_like_directives_of_another_system() -> None:
+    script = "#!/bin/sh\necho\n# ACME --late\n"
+
+    assert attrs.evolve(FORM, foreign_mark="# ?ACME(?= )").read(script).late_directives == ()
+    assert FORM.read(script.replace("# ACME", "#ACME")).late_directives == ("#ACME --late",)

@@ -221,6 +221,7 @@ class JobMonitor(Publisher):
                     "%s has not answered for %.0f s: %s", self._backend.display_name, unanswered_for, e
                 )
             self._poll_interval.note_jobs(now(), waiting=0)
+            self._note_unsettled(now())
             # The probe may have succeeded all the same: then the final exit codes are known.
             self._judge_ended(jobs, now())
             return
@@ -230,10 +231,15 @@ class JobMonitor(Publisher):
             self._apply_snapshot(snapshot, jobs, now())
             self._repeat_cancels(jobs, now)
             self._poll_interval.note_jobs(now(), waiting=self._count_waiting(now()))
-            if any(job.is_ending for job in self._followed()):
-                self._poll_interval.note_unsettled(is_soon=True)
-            elif any(job.ends_without_marker(now(), _CANCEL_SECONDS) for job in self._followed()):
-                self._poll_interval.note_unsettled(is_soon=False)
+            self._note_unsettled(now())
+
+    def _note_unsettled(self, now: float) -> None:
+        """Note after a poll if there is a job of which no marker will tell how it has ended."""
+        followed = self._followed()
+        if any(job.is_ending for job in followed):
+            self._poll_interval.note_unsettled(is_soon=True)
+        elif any(job.ends_without_marker(now, _CANCEL_SECONDS) for job in followed):
+            self._poll_interval.note_unsettled(is_soon=False)
 
     def _count_waiting(self, now: float) -> int:
         """Return the number of jobs; 0 unless all wait and the machine where they start reports markers."""
@@ -380,6 +386,7 @@ class JobMonitor(Publisher):
             queried = frozenset(native_ids) | {job.native_id for job in jobs}
             snapshot = self._queue_poll.poll_now(queried, suffices, now, sleep)
             self._apply_snapshot(snapshot, jobs, now())
+            self._note_unsettled(now())
         return snapshot
 
     def _apply_snapshot(self, snapshot: Snapshot, jobs: Sequence[JobView], now: float) -> None:

@@ -145,7 +145,7 @@ class JobView:
         return self.has_exit and self.queued is not None and not self.has_left_queue
 
     def ends_without_marker(self, now: float, seconds: float) -> bool:
-        """Return True if jpsi cancelled it in the last `seconds` while it waited, and it has not ended."""
+        """Return True if jpsi cancelled it in the last `seconds`, and no marker will tell when it ends."""
         is_asked = self.stop is not None and now < self.changed_at + seconds
         return is_asked and not (self.has_exit or self.is_running or is_final(self.queued))
 

@@ -90,8 +90,8 @@ class ScriptForm:
 
     #: The beginning of each directive; a blank follows.
     mark: str
-    #: The pattern of that beginning in scripts that were not written by jpsi. Plain comments may match it, so
-    #: that lines behind the first command are not reported as directives that come too late.
+    #: The pattern of that beginning in scripts that were not written by jpsi. Plain comments may match it: if
+    #: no directive stands before the first command, none is said to come too late.
     foreign_mark: str | None = None
     #: True if directives after the first command count too.
     is_read_whole: bool = False
@@ -243,11 +243,12 @@ class ScriptForm:
             found = mark.match(line)
             if found is None:
                 is_late = is_late or (not self.is_read_whole and _COMMAND.match(line) is not None)
-            elif is_late and self.foreign_mark is None:
+            elif is_late:
                 late.append(line)
-            elif not is_late:
+            else:
                 directives.append(line[found.end() :].strip())
-        return directives, late
+        may_be_comments = self.foreign_mark is not None and not directives
+        return directives, [] if may_be_comments else late
 
 
 @attrs.define(slots=True, kw_only=True)
