@@ -226,7 +226,6 @@ def test_hanging_commands_release_their_channels(
         "printf 'no newline'; printf 'here neither' >&2",
         "head -c 300000 /dev/urandom; head -c 300000 /dev/urandom >&2",
         "echo '0123 begin'; echo '0123 end 0'",
-        "(sleep 0.1; echo late; echo late >&2) &",
     ],
 )
 def test_login_banners_are_ignored(ssh: FakeSsh, transport: SshTransport, noise: str) -> None:
@@ -235,6 +234,27 @@ def test_login_banners_are_ignored(ssh: FakeSsh, transport: SshTransport, noise:
     result = transport.run(_sh("echo out; echo err >&2; exit 3"))
 
     assert (result.stdout, result.stderr, result.returncode) == ("out\n", "err\n", 3)
+
+
+def test_late_words_of_a_login_are_ignored_between_two_commands(
+    ssh: FakeSsh, transport: SshTransport, tmp_path: Path
+) -> None:
+    first_ran, printed = tmp_path / "first-ran", tmp_path / "printed"
+    ssh.login(f"(until [ -e {first_ran} ]; do sleep 0.01; done; echo late; echo late >&2; true >{printed}) &")
+    first, second = _sh("echo out; exit 3"), _sh("echo out 2; echo err >&2; exit 4")
+
+    try:
+        results = [transport.run(first)]
+    finally:
+        first_ran.touch()
+    assert eventually(printed.exists)
+    results.append(transport.run(second))
+
+    assert [(it.stdout, it.stderr, it.returncode) for it in results] == [
+        ("out\n", "", 3),
+        ("out 2\n", "err\n", 4),
+    ]
+    assert ssh.connections == 1
 
 
 def test_a_login_shell_need_not_be_one_of_posix(ssh: FakeSsh, transport: SshTransport) -> None:

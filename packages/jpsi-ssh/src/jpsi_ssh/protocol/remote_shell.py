@@ -4,7 +4,8 @@ A request is a line `NONCE MODE LENGTH LENGTH`, the shell text and the input, ea
 that the line says, and a line with the nonce. The shell does not execute a request that is cut short. A
 subshell runs the text with the input as a file. Its output arrives unchanged on both streams, between two
 lines with the nonce, which no other program can guess. Output before and after these lines, such as a site's
-banner, does not belong to the command.
+banner, does not belong to the command. Only a process that a login script leaves in the background can print
+between the lines while a command runs, as it has the same streams.
 
 While the text runs, any further line ends the shell and all that it has started. The end of input does the
 same in mode `follow`; in mode `run` the text runs on.
