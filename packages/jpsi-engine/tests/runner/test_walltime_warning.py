@@ -22,7 +22,7 @@ from jpsi_testing.waiting import eventually
 from runners import PATH, SINGLE, RunnerBench, script, shell_job
 
 AT_ONCE, NEVER = WalltimeWarning("USR1", 0), WalltimeWarning("USR1", 86_400)
-TRAPPING = 'trap "echo warned; exit 7" USR1; while :; do sleep 0.01; done'
+TRAPPING = 'trap "echo warned; exit 7" USR1; echo >"$1"; while :; do sleep 0.01; done'
 
 linux = pytest.mark.skipif(not Path("/proc/self/cwd").exists(), reason="reads /proc")
 
@@ -32,12 +32,30 @@ def spec(warn: object, minutes: float | None = None) -> JobSpec:
     return JobSpec("a", attributes=JobAttributes(duration=duration, warn=warn))  # type: ignore[arg-type]  see there
 
 
+def timer_that_sleeps_until(ready: Path, first: str = ":") -> dict[str, str]:
+    """Return variables with which a script's timer, and nothing else, sleeps until a file exists.
+
+    Its `sleep` is a program that first runs the line `first`, with its folder in $folder.
+    """
+    folder = ready.parent / "timer-bin"
+    wait = f'until [ -e "{ready}" ]; do /bin/sleep 0.01; done'
+    # the job's own sleeps are short
+    own = 'case $1 in 0.*) exec /bin/sleep "$1" ;; esac'
+    script(folder / "sleep", f"#!/bin/sh\n{own}\nfolder=${{0%/*}}\n{first}\n{wait}\n")
+    return {"PATH": f"{folder}:{PATH}"}
+
+
 @pytest.mark.parametrize("pre_launch", [None, "", "trap 'exit 3' USR1 URG; set -e"])
-def test_the_job_gets_the_signal_and_the_runner_none(bench: RunnerBench, pre_launch: str | None) -> None:
+def test_the_job_gets_the_signal_and_the_runner_none(
+    bench: RunnerBench, tmp_path: Path, pre_launch: str | None
+) -> None:
     """Without a marker of a signal the exit is final."""
     pre = None if pre_launch is None else script(bench.root / "pre.sh", pre_launch)
+    ready = tmp_path / "ready"
 
-    ended = bench.run(shell_job(TRAPPING, pre_launch=pre), warning=AT_ONCE)
+    ended = bench.run(
+        shell_job(TRAPPING, ready, pre_launch=pre), timer_that_sleeps_until(ready), warning=AT_ONCE
+    )
 
     assert (ended.code, ended.markers, ended.stdout) == (7, ["exit.run.7"], b"warned\n")
 
@@ -88,14 +106,15 @@ def test_a_timer_that_begins_after_its_shell_has_ended_does_nothing(bench: Runne
 
 
 def test_the_timer_sleeps_again_if_its_sleep_is_killed(bench: RunnerBench, tmp_path: Path) -> None:
-    sleep = script(
-        tmp_path / "bin/sleep", '#!/bin/sh\nmkdir "${0%/*}/slept" 2>/dev/null && kill -s KILL "$$"\nexit 0\n'
-    )
-    waits = 'trap "exit 7" USR1; n=0; while [ $n -lt 500 ]; do n=$((n + 1)); /bin/sleep 0.01; done'
+    ready, again = tmp_path / "ready", tmp_path / "again"
+    killed_once = f'mkdir "$folder/slept" 2>/dev/null && kill -s KILL "$$"; echo >"{again}"'
+    timer = timer_that_sleeps_until(ready, killed_once)
+    trapping = "trap \"[ -e '$2' ] && exit 7; exit 8\" USR1"
+    waits = f'{trapping}; echo >"$1"; n=0; while [ $n -lt 1000 ]; do n=$((n + 1)); sleep 0.01; done'
 
-    written = write_with_timer_shell(bench, shell_job(waits))
+    written = write_with_timer_shell(bench, shell_job(waits, ready, again))
 
-    ended = bench.start(written, {"PATH": f"{sleep.parent}:{PATH}"})
+    ended = bench.start(written, timer)
 
     assert (ended.code, ended.markers) == (7, ["exit.run.7"])
 
