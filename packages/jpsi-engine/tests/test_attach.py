@@ -6,7 +6,6 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 
 import attrs
@@ -39,7 +38,7 @@ def fake() -> Iterator[FakeScheduler]:
 @pytest.fixture
 def toys(state_home: Path, plugin_directory: PluginDirectory, fake: FakeScheduler) -> Iterator[JobExecutor]:
     install_toy(plugin_directory)
-    config = attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=3))
+    config = attrs.evolve(QUICK, work_directory=state_home / "work")
     with JobExecutor("toy", config=config) as executor:
         yield executor
 

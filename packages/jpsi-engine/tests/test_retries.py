@@ -94,7 +94,7 @@ job.wait()
 @pytest.fixture
 def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
     install_toy(plugin_directory)
-    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=3))
+    return attrs.evolve(QUICK, work_directory=state_home / "work")
 
 
 @pytest.fixture

@@ -88,7 +88,7 @@ STEPS = [
 @pytest.fixture
 def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
     install_toy(plugin_directory)
-    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=3))
+    return attrs.evolve(QUICK, work_directory=state_home / "work")
 
 
 @pytest.fixture
@@ -910,27 +910,29 @@ def refusal_of_many(executor: JobExecutor, jobs: Sequence[Job]) -> str:
 
 @pytest.mark.parametrize("count", [1, 3])
 def test_jobs_that_could_not_be_revoked_are_revoked_before_they_are_submitted_again(
-    toys: JobExecutor, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
+    batch: BatchConfig, fake: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, count: int
 ) -> None:
     jobs = [proof_job(tmp_path, code) for code in range(count)]
     fake.slots, fake.lag = 0, 3600.0
     fake.faults.accept_and_hang("tsubmit")
+    hasty = attrs.evolve(batch, command_timeout=timedelta(seconds=3))
 
     def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    with monkeypatch.context() as patch:
-        patch.setattr("jpsi_engine.spool.arrays.revoke", full)
-        patch.setattr("jpsi_engine.spool.spool.revoke", full)
-        with pytest.raises(jpsi.SubmitException, match="may run or not"):
-            toys.submit_many(jobs)
-        # the hanging command may hold the lock until it ends
-        assert eventually(lambda: "No space left" in refusal_of_many(toys, jobs))
-    toys.submit_many(jobs)
-    release_jobs(fake)
+    with JobExecutor("toy", config=hasty) as toys:
+        with monkeypatch.context() as patch:
+            patch.setattr("jpsi_engine.spool.arrays.revoke", full)
+            patch.setattr("jpsi_engine.spool.spool.revoke", full)
+            with pytest.raises(jpsi.SubmitException, match="may run or not"):
+                toys.submit_many(jobs)
+            # the hanging command may hold the lock until it ends
+            assert eventually(lambda: "No space left" in refusal_of_many(toys, jobs))
+        toys.submit_many(jobs)
+        release_jobs(fake)
 
-    assert runs(tmp_path) == ["ran\n"] * count
-    assert ends(jobs) == list(range(count))
+        assert runs(tmp_path) == ["ran\n"] * count
+        assert ends(jobs) == list(range(count))
 
 
 def test_many_arrays_are_submitted_in_parallel(batch: BatchConfig, fake: FakeScheduler) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import resource
 import signal
 from collections.abc import Iterator, Sequence
-from datetime import timedelta
 from pathlib import Path
 
 import attrs
@@ -101,7 +100,7 @@ def batch(state_home: Path, plugin_directory: PluginDirectory) -> BatchConfig:
         entry_points={"jpsi.executors": {"toy": "jpsi_toy"}},
         files={"jpsi_toy.py": text + SEVERAL},
     )
-    return attrs.evolve(QUICK, work_directory=state_home / "work", command_timeout=timedelta(seconds=5))
+    return attrs.evolve(QUICK, work_directory=state_home / "work")
 
 
 @pytest.fixture

@@ -211,7 +211,7 @@ def test_what_starts_programs_is_killed_before_they_are(
     seen = []
 
     def end_marked(*_: object) -> None:
-        is_gone = eventually(lambda: not is_alive(starter.pid), 5)
+        is_gone = eventually(lambda: not is_alive(starter.pid))
         seen.append("the program is left" if is_gone and is_alive(child) else "the starter is left")
 
     monkeypatch.setattr(supervision, "end_marked", end_marked)
