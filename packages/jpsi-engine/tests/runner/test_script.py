@@ -790,7 +790,7 @@ def test_batch_job_that_is_signalled_while_it_makes_its_claim_ends_with_a_whole_
         os.write(pipe, filler)
 
         with subprocess.Popen([batch.shell, str(written)], env={"PATH": PATH, "JOB_ID": "17"}) as started:
-            assert eventually(lambda: is_caught(started.pid, signal.SIGTERM), 10)
+            assert eventually(lambda: is_caught(started.pid, signal.SIGTERM), 60)
             started.terminate()
             os.read(pipe, len(filler))
             if eventually(lambda: started.poll() is not None, 10):

@@ -80,7 +80,7 @@ def test_nothing_is_left_of_a_job_that_ends_before_its_warning(bench: RunnerBenc
     ended = bench.run(shell_job(f"exit {code}"), warning=NEVER)
 
     assert (ended.code, ended.markers) == (code, [f"exit.run.{code}"])
-    assert eventually(lambda: leftovers() == [], 10)
+    assert eventually(lambda: leftovers() == [], 60)
 
 
 def write_with_timer_shell(bench: RunnerBench, job: JobSpec) -> Path:
@@ -133,14 +133,14 @@ def test_a_timer_that_cannot_sleep_exits_only_at_the_end_of_the_job(
         [process.shell, str(written)], env={"PATH": f"{sleep.parent}:{PATH}"}, start_new_session=True
     ) as started:
         timer = Path("/proc", up.read_text().strip())
-        is_over = eventually(lambda: not timer.exists() or ") T " in (timer / "stat").read_text(), 10)
+        is_over = eventually(lambda: not timer.exists() or ") T " in (timer / "stat").read_text(), 60)
         is_alive = timer.exists()
         down.write_text("\n")
 
     assert is_over
     assert is_alive
     assert (started.returncode, process.markers()) == (0, ["exit.run.0"])
-    assert eventually(lambda: not timer.exists(), 10)
+    assert eventually(lambda: not timer.exists(), 60)
 
 
 def test_the_job_reads_its_input_as_ever(bench: RunnerBench, tmp_path: Path) -> None:
