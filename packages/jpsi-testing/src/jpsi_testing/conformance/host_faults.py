@@ -15,7 +15,6 @@ import pytest
 from jpsi import Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi.plugin import ExecutorConfig
 from jpsi_engine.monitor import publisher
-from jpsi_engine.spool import retry_writer
 from jpsi_engine.submission import control
 from jpsi_engine.verdict import markers
 from jpsi_testing.conformance.base import ExecutorTestBase, Gate, Proof
@@ -100,7 +99,7 @@ class HostFaultTests(ExecutorTestBase):
         """The client still follows the jobs, and later clients see the same exit codes."""
         gate = Gate(tmp_path / "gate")
         # this client is to leave to later ones what it could not write
-        monkeypatch.setattr(retry_writer, "_RETRY_SECONDS", 3600.0)
+        monkeypatch.setattr("jpsi_engine.spool.retry_writer._RETRY_SECONDS", 3600.0)
         jobs = self.running(executor, gate.job(0), gate.job(7))
 
         with monkeypatch.context() as patch:
