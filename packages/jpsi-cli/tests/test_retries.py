@@ -56,7 +56,7 @@ def test_a_job_between_two_attempts_is_shown_and_cancelled(run: Run, tmp_path: P
 
     assert cancelled.returncode == 0
     assert run("explain", job).stdout.decode().startswith("CANCELED")
-    assert runs_of(tmp_path) == 1
+    assert json.loads(run("show", "--json", job).stdout)[0]["attempt"] == runs_of(tmp_path) == 1
 
 
 def waiting_job(run: Run, tmp_path: Path) -> str:

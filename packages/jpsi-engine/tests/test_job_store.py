@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -30,6 +31,7 @@ from jpsi import (
 from jpsi.plugin import ExecutorConfig
 from jpsi_engine import job_store
 from jpsi_engine.host.procfs import parse_native_id
+from jpsi_engine.spool import Spool
 from jpsi_engine.spool.requeue_codes import EVERY_FAILURE, read_requeue_codes, store_requeue_codes
 from jpsi_testing import PluginDirectory
 from jpsi_testing.fake import FakeScheduler, FakeState, on_path
@@ -356,6 +358,24 @@ def test_an_incomplete_attempt_has_the_spec_of_the_last_one(local: JobExecutor) 
     assert found.remark == (
         "it is not known yet whether it was submitted: the submission is in progress, or was interrupted"
     )
+
+
+def test_attempts_that_could_never_run_are_not_counted(local: JobExecutor, tmp_path: Path) -> None:
+    job = Job(JobSpec("/bin/sh", ["-c", "echo >>tries; test $(wc -l <tries) = 2 || exit 75"]))
+    assert job.spec is not None
+    job.spec.directory, job.spec.attributes.retry = tmp_path, {75: 2, "delay": 0}
+    local.submit(job)
+    job.wait(PATIENCE)
+    stored = only_job()
+    # as if another client had revoked an attempt before the one that ran
+    for file in stored.folder.iterdir():
+        file.rename(file.with_name(re.sub(r"\.2(?=\.|$)", ".3", file.name)))
+    Spool(stored.origin.path).revoke(job.id, 2)
+
+    found = only_job()
+
+    assert (found.attempt, found.counted_attempt, len(found.earlier_ends)) == (3, 2, 1)
+    assert (found.status.state, found.status.metadata["attempt"]) == (JobState.COMPLETED, 2)
 
 
 CONFIG = """

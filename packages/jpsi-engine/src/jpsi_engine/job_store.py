@@ -259,7 +259,7 @@ class StoredJob:
 
     @property
     def attempt(self) -> int:
-        """The number of times that the job was recorded for submission."""
+        """The number of times that the job was recorded for submission; see also `counted_attempt`."""
         return self._history.record.attempt
 
     @property
@@ -386,13 +386,19 @@ class StoredJob:
         return self._history.record.retry is not None
 
     @property
-    def earlier_ends(self) -> Mapping[int, JobStatus]:
-        """The ends of the attempts after which the job was, or is, submitted again, by attempt, in order."""
+    def earlier_ends(self) -> Sequence[JobStatus]:
+        """The ends of the attempts after which the job was, or is, submitted again, in order."""
         if not self._history.record.may_be_retried:
-            return {}
+            return ()
         spool = Spool(self.origin.path)
-        ends = {attempt: spool.read_final(self.id, attempt) for attempt in range(1, self.attempt + 1)}
-        return {at: decode_status(it) for at, it in ends.items() if it is not None and it.get(RETRY_KEY)}
+        ends = (spool.read_final(self.id, attempt) for attempt in range(1, self.attempt + 1))
+        return [decode_status(it) for it in ends if it is not None and it.get(RETRY_KEY)]
+
+    @property
+    def counted_attempt(self) -> int:
+        """The number of the last attempt, from 1; those that could never run do not count, as in metadata."""
+        ended = len(self.earlier_ends)
+        return max(ended, 1) if self.awaits_retry or self._history.record.is_revoked else ended + 1
 
     @functools.cached_property
     def history(self) -> Sequence[JobStatus]:

@@ -204,7 +204,7 @@ def _facts(job: StoredJob, shown_id: str) -> JobFacts:
         memory=describe_memory(read_usage(job).memory),
         is_given_memory=job.origin.executor != "local",
         time_limit=_find_time_limit(job) if status.reason is jpsi.Reason.TIMEOUT else None,
-        earlier_ends=[_end(attempt, end) for attempt, end in job.earlier_ends.items()],
+        earlier_ends=[_end(number, status) for number, status in enumerate(job.earlier_ends, 1)],
     )
 
 

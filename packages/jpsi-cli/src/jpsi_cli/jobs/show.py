@@ -53,11 +53,6 @@ def _show_documents(jobs: Sequence[StoredJob], *, as_json: bool) -> int:
     return 0
 
 
-def _describe_attempt(job: StoredJob) -> str | None:
-    """Return the number of the last attempt; None if no earlier one ran, even if jpsi waited with it."""
-    return f"{job.attempt}" if any(it < job.attempt for it in job.earlier_ends) else None
-
-
 def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str]:
     for name, value in (
         ("job", job.id),
@@ -68,7 +63,7 @@ def _lines(job: StoredJob, status: jpsi.JobStatus, paint: Paint) -> Iterator[str
         ("array", job.array_id),
         ("index", None if job.array_index is None else str(job.array_index)),
         ("command", line(job.spec.executable, *(job.spec.arguments or ())) if job.spec.executable else None),
-        ("attempt", _describe_attempt(job)),
+        ("attempt", f"{job.counted_attempt}" if job.counted_attempt > 1 else None),
     ):
         yield from _field(name, value)
     yield from _field("state", status.state.value, paint, COLOURS.get(status.state, ""))

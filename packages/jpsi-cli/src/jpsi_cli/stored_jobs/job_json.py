@@ -42,7 +42,7 @@ def details_json(job: StoredJob, status: jpsi.JobStatus | None = None) -> dict[s
     array, text = job.array, render_document(job, as_json=True)
     return {
         **summary_json(job, status),
-        "attempt": job.attempt,
+        "attempt": job.counted_attempt,
         "array": None if array is None else {"id": job.array_id, "index": array[1]},
         "history": [status_json(it) for it in job.history],
         "directory": str(job.directory),
