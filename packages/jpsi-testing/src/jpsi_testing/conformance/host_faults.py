@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import attrs
 import pytest
@@ -98,14 +99,13 @@ class HostFaultTests(ExecutorTestBase):
     ) -> None:
         """The client still follows the jobs, and later clients see the same exit codes."""
         gate = Gate(tmp_path / "gate")
-        # this client is to leave to later ones what it could not write
-        monkeypatch.setattr("jpsi_engine.spool.retry_writer._RETRY_SECONDS", 3600.0)
         jobs = self.running(executor, gate.job(0), gate.job(7))
 
-        with monkeypatch.context() as patch:
-            _refuse_writes(patch, work_directory)
-            gate.open()
-            exit_codes = [self.end(job).exit_code for job in jobs]
+        make_writable = _refuse_writes(monkeypatch, work_directory)
+        gate.open()
+        exit_codes = [self.end(job).exit_code for job in jobs]
+        # this client is to leave to later ones what it could not write
+        make_writable()
 
         assert exit_codes == [0, 7]
         about = [it for it in caplog.records if it.levelname == "WARNING" and "Read-only" in it.getMessage()]
@@ -169,27 +169,39 @@ def _set_file_times(monkeypatch: pytest.MonkeyPatch, jump: timedelta) -> None:
     monkeypatch.setattr(markers, "parse", lambda name, time_ns: real(name, time_ns + jump_ns))
 
 
-def _refuse_writes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """Make the file system below a directory read-only for this process."""
-    root, real_open = f"{folder}/", os.open
+def _refuse_writes(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Callable[[], None]:
+    """Make the file system below a directory read-only for this process.
 
-    def refuse(path: Any) -> NoReturn:  # noqa: ANN401  whatever `os` takes for a path
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
+    Returns a function that makes it writable again, except for the other threads that run at that time.
+    """
+    root, real_open = f"{folder}/", os.open
+    refused: set[threading.Thread] | None = None
+
+    def check(path: Any) -> None:  # noqa: ANN401  whatever `os` takes for a path
+        if refused is not None and threading.current_thread() not in refused:
+            return
+        if not isinstance(path, int) and os.fsdecode(path).startswith(root):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), path)
 
     def guarded(name: str) -> Callable[..., Any]:
         real = getattr(os, name)
 
         def call(path: Any, *rest: Any, **more: Any) -> Any:  # noqa: ANN401  as above
-            return refuse(path) if os.fsdecode(path).startswith(root) else real(path, *rest, **more)
+            check(path)
+            return real(path, *rest, **more)
 
         return call
 
     def guarded_open(path: Any, flags: int, *rest: Any, **more: Any) -> int:  # noqa: ANN401  as above
-        is_write = flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT)
-        if is_write and not isinstance(path, int) and os.fsdecode(path).startswith(root):
-            refuse(path)
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            check(path)
         return real_open(path, flags, *rest, **more)
+
+    def make_writable() -> None:
+        nonlocal refused
+        refused = set(threading.enumerate()) - {threading.current_thread()}
 
     for name in _WRITES:
         monkeypatch.setattr(os, name, guarded(name))
     monkeypatch.setattr(os, "open", guarded_open)
+    return make_writable
