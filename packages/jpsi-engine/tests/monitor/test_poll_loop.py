@@ -246,16 +246,19 @@ def test_a_thread_sleeps_while_there_are_no_events(
     assert waits == expected
 
 
-def test_an_abandoned_executor_is_collected_with_its_threads(tmp_path: Path) -> None:
+def test_an_abandoned_executor_is_collected_with_its_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # they end at once, and not when they would wake by themselves
+    monkeypatch.setattr("jpsi_engine.monitor.poll_loop._IDLE_SECONDS", 3600.0)
     monitor = FakeMonitor()
     poll_loop = poll_loop_of(monitor, tmp_path)
     poll_loop.start()
     assert monitor.collections.acquire(timeout=PATIENCE)
-    changed, running, gone = poll_loop._changed, threads(), weakref.ref(poll_loop)
+    running, gone = threads(), weakref.ref(poll_loop)
 
     del poll_loop
     gc.collect()
-    changed.set()
 
     for thread in running:
         thread.join(PATIENCE)

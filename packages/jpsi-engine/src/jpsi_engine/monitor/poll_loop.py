@@ -91,6 +91,7 @@ class PollLoop:
         self._wake_pipe = _WakePipe()
         # not at exit of the program: the closed pipe would keep waking the thread
         weakref.finalize(self, self._wake_pipe.close).atexit = False
+        weakref.finalize(self, self._changed.set).atexit = False
 
     def start(self) -> None:
         """Start the threads that do not run, and wake the others: there is a job to follow or a poll to make.
