@@ -1,10 +1,16 @@
-"""The fixtures that pytest has wherever jpsi-testing is installed; each imports its modules on first use."""
+"""What pytest has wherever jpsi-testing is installed: fixtures, which import their modules on first use.
+
+The clients that a test leaves behind end with it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
-from collections.abc import Callable, Iterator
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +23,10 @@ if TYPE_CHECKING:
 
 pytest.register_assert_rewrite("jpsi_testing")
 
+# The name of the threads that query a batch system, and how long to wait for their ends: a fixture of several
+# tests may keep a client.
+_POLLING, _LEAVING_SECONDS = "jpsi-batch-poll", 1.0
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marks of conformance tests."""
@@ -24,6 +34,24 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "clause(*ids): clauses of the J/PSI specification that the test proves"
     )
     config.addinivalue_line("markers", "alone: nothing runs beside it")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol() -> Generator[None, object, object]:
+    """Have the clients end that a test leaves behind: they would query the fake batch system of the next one.
+
+    A client ends with the last reference to it; those in cycles last until garbage is collected.
+    """
+    others = set(threading.enumerate())
+    is_run = yield
+    deadline = time.monotonic() + _LEAVING_SECONDS
+    while any(it.name == _POLLING for it in threading.enumerate() if it not in others):
+        # a thread of the client may hold a reference for a moment
+        gc.collect()
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return is_run
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
