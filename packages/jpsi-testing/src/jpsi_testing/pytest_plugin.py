@@ -1,7 +1,4 @@
-"""What pytest has wherever jpsi-testing is installed: fixtures, which import their modules on first use.
-
-The clients that a test leaves behind end with it.
-"""
+"""The plugin for pytest: fixtures, which import their modules on first use, and the end of left clients."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol() -> Generator[None, object, object]:
-    """Have the clients end that a test leaves behind: they would query the fake batch system of the next one.
+    """End the clients that a test leaves behind: they would query the fake batch system of the next one.
 
     A client ends with the last reference to it; those in cycles last until garbage is collected.
     """
