@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from jpsi import notifier as module
 from jpsi.notifier import Lane, Notifier, is_delivering, shared
+from jpsi_testing.waiting import eventually
 
 PATIENCE = 30
 
@@ -107,6 +109,19 @@ def test_posting_returns_before_the_call_is_made(notifier: Notifier) -> None:
     assert not made.is_set()
     allowed.set()
     assert made.wait(PATIENCE)
+
+
+def test_an_idle_thread_keeps_no_call(notifier: Notifier) -> None:
+    def call() -> None:
+        pass
+
+    gone = weakref.ref(call)
+
+    notifier.post(Lane(), call)
+    del call
+
+    assert eventually(lambda: notifier._idle == 1)
+    assert gone() is None
 
 
 def test_call_is_made_on_a_thread_of_the_notifier(notifier: Notifier) -> None:

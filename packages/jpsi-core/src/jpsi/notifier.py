@@ -106,6 +106,8 @@ class Notifier:
                     self._busy -= 1
                     if not self._busy:
                         self._quiet.notify_all()
+            # it may be the last that refers to a job, and so to an executor
+            del call
 
     def drain(self, seconds: float) -> bool:
         """Wait until every posted call has returned; False if that takes longer than `seconds`."""
