@@ -24,7 +24,10 @@ def no_garbage_collection() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("no_garbage_collection")
-def test_a_client_that_a_test_leaves_behind_ends_with_it(plugin_directory: PluginDirectory) -> None:
+def test_a_client_that_a_test_leaves_behind_ends_with_it(
+    plugin_directory: PluginDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pytest_plugin, "_LEAVING_SECONDS", 300.0)
     install_toy(plugin_directory)
     others = set(threading.enumerate())
     protocol = pytest_plugin.pytest_runtest_protocol()

@@ -22,7 +22,7 @@ pytest.register_assert_rewrite("jpsi_testing")
 
 # The name of the threads that query a batch system, and how long to wait for their ends: a fixture of several
 # tests may keep a client.
-_POLLING, _LEAVING_SECONDS = "jpsi-batch-poll", 1.0
+_POLLING, _LEAVING_SECONDS = "jpsi-batch-poll", 5.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,7 +47,7 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         gc.collect()
         if time.monotonic() > deadline:
             break
-        time.sleep(0.01)
+        time.sleep(0.05)
     return is_run
 
 
