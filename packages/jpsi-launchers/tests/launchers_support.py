@@ -51,11 +51,7 @@ def make_fake_launcher(path: Path, rank: str, *, signals_sessions: bool = False)
     # The name of the rank's variable and the number are all in which it differs from `multiple`.
     several = "\n".join(lines_of(spec_of("multiple"))[1:])
     if signals_sessions:
-        several = several.replace('kill -s "$1" $_launch_pids', 'kill -s "$1" -- $_launch_groups')
-        several = several.replace(
-            '_launch_pids="$_launch_pids$! "',
-            '_launch_pids="$_launch_pids$! "\n  _launch_groups="$_launch_groups-$! "',
-        )
+        several = several.replace('kill -s "$1" $2', 'kill -s "$1" -- $(printf " -%s" $2)')
         several = several.replace('exec "$@" <&3', 'exec setsid "$@" <&3')
     return program(path, _FAKE_LAUNCHER.format(rank=rank, several=several))
 

@@ -287,17 +287,21 @@ _jpsi_find_kill() {
     done <"/sys/fs/cgroup$_jpsi_group"
   done </proc/self/cgroup
 }
-_jpsi_pids='' _jpsi_got='' _jpsi_begun=''
+_jpsi_pids='' _jpsi_told='' _jpsi_got='' _jpsi_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
   _jpsi_got=$1
-  [ -n "$_jpsi_pids" ] || return 0
+  _jpsi_told=$_jpsi_pids
+  _jpsi_send "$1" "$_jpsi_pids"
+}
+_jpsi_send() {
+  [ -n "$2" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
   if _jpsi_is_young; then
     PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
   fi
   # shellcheck disable=SC2086  # several words
-  kill -s "$1" $_jpsi_pids 2>/dev/null || :
+  kill -s "$1" $2 2>/dev/null || :
 }
 # True in the first seconds of a process, and where no file tells the time.
 _jpsi_is_young() {
@@ -316,8 +320,9 @@ _jpsi_is_lost() {
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _jpsi_wait() {
   [ -n "$_jpsi_begun" ] || { read -r _jpsi_begun _ </proc/uptime; } 2>/dev/null || :
-  # One that came while processes were started may have missed some.
-  [ -z "$_jpsi_got" ] || _jpsi_pass "$_jpsi_got"
+  # One that came while processes were started missed the later ones. The others must not get it again: many
+  # programs give up their clean end at the second signal.
+  [ -z "$_jpsi_got" ] || _jpsi_send "$_jpsi_got" "${_jpsi_pids#"$_jpsi_told"}"
   _jpsi_code=''
   while :; do
     _jpsi_got=
@@ -327,7 +332,7 @@ _jpsi_wait() {
     [ -n "$_jpsi_got" ] || break
     ! _jpsi_is_lost "$1" || break
   done
-  _jpsi_pids=${_jpsi_pids#* }
+  _jpsi_pids=${_jpsi_pids#* } _jpsi_told=${_jpsi_told#* }
   [ -n "$_jpsi_pids" ] || _jpsi_begun=''
 }
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do

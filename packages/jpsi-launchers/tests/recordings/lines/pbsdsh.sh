@@ -91,17 +91,21 @@ _pbsdsh_copy() {
     sleep 0.2 || sleep 1
   done
 }
-_launch_pids='' _launch_got='' _launch_begun=''
+_launch_pids='' _launch_told='' _launch_got='' _launch_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _launch_pass() {
   _launch_got=$1
-  [ -n "$_launch_pids" ] || return 0
+  _launch_told=$_launch_pids
+  _launch_send "$1" "$_launch_pids"
+}
+_launch_send() {
+  [ -n "$2" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
   if _launch_is_young; then
     PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
   fi
   # shellcheck disable=SC2086  # several words
-  kill -s "$1" $_launch_pids 2>/dev/null || :
+  kill -s "$1" $2 2>/dev/null || :
 }
 # True in the first seconds of a process, and where no file tells the time.
 _launch_is_young() {
@@ -120,8 +124,9 @@ _launch_is_lost() {
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _launch_wait() {
   [ -n "$_launch_begun" ] || { read -r _launch_begun _ </proc/uptime; } 2>/dev/null || :
-  # One that came while processes were started may have missed some.
-  [ -z "$_launch_got" ] || _launch_pass "$_launch_got"
+  # One that came while processes were started missed the later ones. The others must not get it again: many
+  # programs give up their clean end at the second signal.
+  [ -z "$_launch_got" ] || _launch_send "$_launch_got" "${_launch_pids#"$_launch_told"}"
   _launch_code=''
   while :; do
     _launch_got=
@@ -131,7 +136,7 @@ _launch_wait() {
     [ -n "$_launch_got" ] || break
     ! _launch_is_lost "$1" || break
   done
-  _launch_pids=${_launch_pids#* }
+  _launch_pids=${_launch_pids#* } _launch_told=${_launch_told#* }
   [ -n "$_launch_pids" ] || _launch_begun=''
 }
 for _launch_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do

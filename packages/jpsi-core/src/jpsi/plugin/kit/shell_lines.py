@@ -26,8 +26,8 @@ def forward_signals(name: str) -> list[ShellLine]:
     - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
       which a blank follows each id; after 0.2 s if they have just started, as they may lose it before.
     - `_NAME_wait PID` waits for the end of the first process in the list, stores its exit code in
-      `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to all
-      processes.
+      `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to the
+      processes that were not in the list yet.
     """
     return _lines(_FORWARDING.replace("NAME", name))
 
@@ -91,17 +91,21 @@ fi"""
 # The shell's 127 looks the same as the exit code of a process that gets a signal and then exits 127 itself.
 # Batch systems signal the shell and the process at the same time, so that the shell's 127 is the usual case.
 _FORWARDING = """\
-_NAME_pids='' _NAME_got='' _NAME_begun=''
+_NAME_pids='' _NAME_told='' _NAME_got='' _NAME_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _NAME_pass() {
   _NAME_got=$1
-  [ -n "$_NAME_pids" ] || return 0
+  _NAME_told=$_NAME_pids
+  _NAME_send "$1" "$_NAME_pids"
+}
+_NAME_send() {
+  [ -n "$2" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
   if _NAME_is_young; then
     PATH=${PATH-}:/usr/bin:/bin command sleep 0.2 || PATH=/usr/bin:/bin command sleep 1
   fi
   # shellcheck disable=SC2086  # several words
-  kill -s "$1" $_NAME_pids 2>/dev/null || :
+  kill -s "$1" $2 2>/dev/null || :
 }
 # True in the first seconds of a process, and where no file tells the time.
 _NAME_is_young() {
@@ -120,8 +124,9 @@ _NAME_is_lost() {
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _NAME_wait() {
   [ -n "$_NAME_begun" ] || { read -r _NAME_begun _ </proc/uptime; } 2>/dev/null || :
-  # One that came while processes were started may have missed some.
-  [ -z "$_NAME_got" ] || _NAME_pass "$_NAME_got"
+  # One that came while processes were started missed the later ones. The others must not get it again: many
+  # programs give up their clean end at the second signal.
+  [ -z "$_NAME_got" ] || _NAME_send "$_NAME_got" "${_NAME_pids#"$_NAME_told"}"
   _NAME_code=''
   while :; do
     _NAME_got=
@@ -131,7 +136,7 @@ _NAME_wait() {
     [ -n "$_NAME_got" ] || break
     ! _NAME_is_lost "$1" || break
   done
-  _NAME_pids=${_NAME_pids#* }
+  _NAME_pids=${_NAME_pids#* } _NAME_told=${_NAME_told#* }
   [ -n "$_NAME_pids" ] || _NAME_begun=''
 }"""
 
