@@ -26,6 +26,7 @@ from jpsi.model.errors import PluginError, TransportError
 from jpsi.model.spec import JobSpec
 from jpsi_engine.batch import BatchEngine
 from jpsi_engine.host.local_transport import ProcessLines
+from jpsi_engine.host.reentrant_event import ReentrantEvent
 from jpsi_engine.monitor.event_stream import EventStream
 from jpsi_testing import FakeTransport, toy, toy_fake
 from jpsi_testing.fake import FakeClock, FakeScheduler, Outcome
@@ -79,7 +80,7 @@ class FakeSource:
             raise PluginError(msg)
         return line.split()
 
-    def wait(self, closed: threading.Event, seconds: float) -> None:
+    def wait(self, closed: ReentrantEvent, seconds: float) -> None:
         self.pauses.put(seconds)
         if closed.is_set():
             self.done.set()

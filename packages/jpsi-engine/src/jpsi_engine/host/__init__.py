@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from jpsi_engine.host.local_transport import *
     from jpsi_engine.host.private_files import *
     from jpsi_engine.host.procfs import *
+    from jpsi_engine.host.reentrant_event import *
 else:
     # Listing jobs starts no command and watches nothing.
     from jpsi.plugin.engine import lazy_attributes
@@ -42,5 +43,6 @@ else:
                 "identify_started inherited_state is_on_network parse_native_id seconds_since_start session "
                 "start_tick"
             ),
+            ".reentrant_event": "ReentrantEvent",
         },
     )

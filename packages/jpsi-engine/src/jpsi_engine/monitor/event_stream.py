@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection
 import attrs
 
 from jpsi.plugin import JpsiError, Lines
+from jpsi_engine.host import ReentrantEvent
 from jpsi_engine.monitor.job_monitor import JobMonitor
 from jpsi_engine.monitor.poll_loop import PollLoop
 from jpsi_engine.scheduler import Backend
@@ -45,7 +46,7 @@ class EventStream:
     #: Called with the native ids that a line is about.
     on_event: Callable[[Collection[str]], None]
     #: Waits for so many seconds, or until the event is set.
-    wait: Callable[[threading.Event, float], object] = threading.Event.wait
+    wait: Callable[[ReentrantEvent, float], object] = ReentrantEvent.wait
     #: The seconds to wait before a command that has ended is started again; and the longest such pause. The
     #: pause grows up to it while the command ends without announcing anything.
     first_pause: float = _FIRST_PAUSE_SECONDS
@@ -110,7 +111,7 @@ class _OpenStream:
     """The running command; it is closed when the `EventStream` is gone."""
 
     def __init__(self) -> None:
-        self.closed = threading.Event()
+        self.closed = ReentrantEvent()
         self.lines: Lines | None = None
 
     def listen(self, lines: Lines) -> Lines:

@@ -10,7 +10,6 @@ import contextlib
 import functools
 import logging
 import os
-import queue
 import select
 import threading
 import time
@@ -19,7 +18,7 @@ from collections.abc import Collection
 
 import attrs
 
-from jpsi_engine.host import MarkerWatch
+from jpsi_engine.host import MarkerWatch, ReentrantEvent
 from jpsi_engine.monitor.job_monitor import JobMonitor
 
 log = logging.getLogger(__name__)
@@ -69,30 +68,6 @@ class _WakePipe:
         os.close(self._reader)
 
 
-class _Waking:
-    """Wakes the polling thread, as an Event does.
-
-    The garbage collector may call `set` at any point of the same thread, where an Event would hold its lock.
-    """
-
-    def __init__(self) -> None:
-        # its `put` may be called in a finalizer
-        self._set: queue.SimpleQueue[None] = queue.SimpleQueue()
-
-    def set(self) -> None:
-        self._set.put(None)
-
-    def clear(self) -> None:
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._set.get_nowait()
-
-    def wait(self, seconds: float) -> None:
-        """Wait until it is set, for so many seconds at most."""
-        with contextlib.suppress(queue.Empty):
-            self._set.get(timeout=seconds)
-
-
 @attrs.define(slots=True, eq=False)
 class PollLoop:
     """The poll loop of one `JobMonitor`: starts the two threads when they are needed."""
@@ -106,7 +81,7 @@ class PollLoop:
     _is_announced: bool = attrs.field(kw_only=True)
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     _running: set[str] = attrs.field(factory=set, init=False)
-    _changed: _Waking = attrs.field(factory=_Waking, init=False)
+    _changed: ReentrantEvent = attrs.field(factory=ReentrantEvent, init=False)
     #: When the polling thread wakes by itself. Infinity while it computes that time, so that `start` wakes it
     #: for any poll that becomes due in the meantime.
     _wakes_at: float = attrs.field(default=float("inf"), init=False)
@@ -237,7 +212,7 @@ def _scan(loop: weakref.ref[PollLoop], wake_pipe: _WakePipe, events: str, is_ann
                     appeared = watch.drain()
 
 
-def _poll(loop: weakref.ref[PollLoop], changed: _Waking) -> None:
+def _poll(loop: weakref.ref[PollLoop], changed: ReentrantEvent) -> None:
     it = loop()
     if it is not None:
         it.probe()

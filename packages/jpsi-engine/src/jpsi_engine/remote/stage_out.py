@@ -20,7 +20,7 @@ import attrs
 from jpsi import JobStatus, StagingProgress, TransferError
 from jpsi.plugin import JpsiError
 from jpsi.plugin.engine import serialization
-from jpsi_engine.host import RemoteTimeoutError, exists, hold_lock, write
+from jpsi_engine.host import ReentrantEvent, RemoteTimeoutError, exists, hold_lock, write
 from jpsi_engine.monitor import Publisher
 from jpsi_engine.remote.staging_transfer import StagingTransfer
 from jpsi_engine.runner import MAX_DETAIL_BYTES, add_failure_details, staging
@@ -75,13 +75,13 @@ class StageOutLoop:
     _remote_staging: StagingTransfer
     _publisher: weakref.ref[Publisher]
     _staged: Callable[[str, StagingProgress], None]
-    wait: Callable[[threading.Event, float], object] = threading.Event.wait
+    wait: Callable[[ReentrantEvent, float], object] = ReentrantEvent.wait
     _lock: threading.Lock = attrs.field(factory=threading.Lock, init=False)
     # the jobs whose stage out is pending
     _transfer_states: dict[str, _TransferState] = attrs.field(factory=dict, init=False)
     _queue: deque[tuple[JobView, JobStatus]] = attrs.field(factory=deque, init=False)
     _threads: int = attrs.field(default=0, init=False)
-    _closed: threading.Event = attrs.field(factory=threading.Event, init=False)
+    _closed: ReentrantEvent = attrs.field(factory=ReentrantEvent, init=False)
 
     def __attrs_post_init__(self) -> None:
         weakref.finalize(self, self._closed.set)
@@ -227,7 +227,7 @@ class StageOutLoop:
         return self._remote_staging.read_tail(job.spool_id, name, MAX_DETAIL_BYTES)
 
 
-def _run_loop(reference: weakref.ref[StageOutLoop], closed: threading.Event) -> None:
+def _run_loop(reference: weakref.ref[StageOutLoop], closed: ReentrantEvent) -> None:
     """Do one stage out after the other until there are none left."""
     while (loop := reference()) is not None and (found := loop.next_job()) is not None:
         job, status = found

@@ -1,0 +1,44 @@
+"""An event that a finalizer may set: how a thread learns that its owner is gone.
+
+The garbage collector calls finalizers at any point of any thread. A `threading.Event` holds a lock while it
+is being set, and as a thread begins to wait for it; a finalizer that sets it at that moment waits for ever.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+
+
+class ReentrantEvent:
+    """An event as of `threading`, except that `wait` may return early. Any thread may call its methods."""
+
+    def __init__(self) -> None:
+        self._is_set = False
+        # wakes the waiting threads; its `put` is made for finalizers
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
+
+    def is_set(self) -> bool:
+        """Return True if it was set after it was last cleared."""
+        return self._is_set
+
+    def set(self) -> None:
+        """Set it, and wake the threads that wait for it."""
+        self._is_set = True
+        self._wakes.put(None)
+
+    def clear(self) -> None:
+        """Reset it, so that threads wait for it again."""
+        self._is_set = False
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._wakes.get_nowait()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until it is set, for so many seconds at most; return True if it is set."""
+        if not self._is_set:
+            with contextlib.suppress(queue.Empty):
+                self._wakes.get(timeout=seconds)
+                # another thread may wait as well
+                self._wakes.put(None)
+        return self._is_set
