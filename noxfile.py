@@ -674,7 +674,7 @@ def _archive_problems(package: Package) -> Iterator[str]:
 
 def _try_wheel(session: nox.Session, package: Package) -> None:
     """Import a package and load its entry points in an environment made of wheels alone."""
-    python = _empty_environment(session, package.name)
+    python = _empty_environment(session, package.name, "--no-seed")
     _install_wheels(session, python, package.name)
     module = package.module if package.has_code else "jpsi"
     session.run(python, "-c", TRY_DISTRIBUTION, package.name, module, "", external=True, log=False)
@@ -688,7 +688,7 @@ def _try_wheel(session: nox.Session, package: Package) -> None:
 
 def _try_core_alone(session: nox.Session) -> None:
     """Check that jpsi-core works without the other packages of jpsi."""
-    python = _empty_environment(session, "core-alone")
+    python = _empty_environment(session, "core-alone", "--no-seed")
     _install_wheels(session, python, "jpsi-core")
     session.run(python, f"{PACKAGES['jpsi-core'].path}/e2e/alone.py", external=True, log=False)
 
@@ -743,10 +743,10 @@ def _try_commands(session: nox.Session, name: str, install: str, wheels: str = "
     session.log(f"{name}: installed, a job has run, and the advice is good: {advice}")
 
 
-def _empty_environment(session: nox.Session, name: str) -> str:
-    """Make an empty environment; return its Python."""
+def _empty_environment(session: nox.Session, name: str, *options: str) -> str:
+    """Make an empty environment, with pip unless the options say otherwise; return its Python."""
     environment = Path(session.create_tmp(), name).absolute()
-    session.run("virtualenv", "--quiet", "--clear", str(environment))
+    session.run("virtualenv", "--quiet", "--clear", *options, str(environment))
     return str(environment / "bin" / "python")
 
 
@@ -754,8 +754,10 @@ def _install_wheels(session: nox.Session, python: str, *names: str) -> None:
     """Install packages that were built into dist, with their requirements, and check that all fit."""
     # Packages of this repository are installed from files, so that none comes from an index.
     wheels = [str(PACKAGES[name].built(".whl")) for name in _local_packages(names)]
-    session.run(python, "-m", "pip", "install", "--quiet", *wheels, external=True)
-    session.run(python, "-m", "pip", "check", external=True)
+    # that of the session, which is compiled already
+    pip = ("python", "-m", "pip", "--python", python)
+    session.run(*pip, "install", "--quiet", "--no-compile", *wheels)
+    session.run(*pip, "check")
 
 
 TRY_DISTRIBUTION = """\
