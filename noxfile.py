@@ -754,7 +754,7 @@ def _install_wheels(session: nox.Session, python: str, *names: str) -> None:
     """Install packages that were built into dist, with their requirements, and check that all fit."""
     # Packages of this repository are installed from files, so that none comes from an index.
     wheels = [str(PACKAGES[name].built(".whl")) for name in _local_packages(names)]
-    # that of the session, which is compiled already
+    # the pip of the session, which is compiled already; that of each environment would have to be
     pip = ("python", "-m", "pip", "--python", python)
     session.run(*pip, "install", "--quiet", "--no-compile", *wheels)
     session.run(*pip, "check")

@@ -57,7 +57,6 @@ def make_fake_launcher(path: Path, rank: str, *, signals_sessions: bool = False)
 
 
 _FAKE_LAUNCHER = """\
-_launch_groups=''
 JPSI_SIZE=1
 _parts=''
 while :; do

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from queue import SimpleQueue
 from types import FrameType
 
 import pytest
@@ -17,7 +18,6 @@ PATIENCE = 30.0
 def test_it_is_set_until_it_is_cleared() -> None:
     event = ReentrantEvent()
     assert not event.is_set()
-    assert not event.wait(0.0)
 
     event.set()
     event.set()
@@ -31,24 +31,43 @@ def test_it_is_set_until_it_is_cleared() -> None:
     assert not event.wait(0.0)
 
 
+def test_a_wait_takes_its_time_unless_the_event_is_set() -> None:
+    """There is no telling but by the clock whether `wait` waits."""
+    event = ReentrantEvent()
+    event.set()
+    event.clear()
+    began = time.monotonic()
+
+    assert not event.wait(0.2)
+
+    assert time.monotonic() - began >= 0.2
+
+
 def test_every_waiting_thread_is_woken() -> None:
-    event, woken = ReentrantEvent(), threading.Barrier(4)
+    event, about_to_wait, woken = ReentrantEvent(), threading.Barrier(4), SimpleQueue[bool]()
 
     def wait() -> None:
-        event.wait(PATIENCE)
-        woken.wait(PATIENCE)
+        about_to_wait.wait(PATIENCE)
+        woken.put(event.wait(10 * PATIENCE))
 
     for _ in range(3):
         threading.Thread(target=wait, daemon=True).start()
+    about_to_wait.wait(PATIENCE)
+    # so that they wait by now; if one does not, it finds the event set
+    time.sleep(0.05)
     event.set()
 
-    woken.wait(PATIENCE)
+    assert [woken.get(timeout=PATIENCE) for _ in range(3)] == [True, True, True]
 
 
-def test_a_wait_for_one_that_is_not_set_takes_its_time() -> None:
+def test_one_that_was_cleared_as_a_thread_woke_wakes_nobody_for_good() -> None:
+    """The thread must not put back what woke it."""
+    event = ReentrantEvent()
+    event._wakes.put(None)  # as `clear` leaves it if it comes between the two steps of `set`
+    event.wait(PATIENCE)
     began = time.monotonic()
 
-    assert not ReentrantEvent().wait(0.2)
+    event.wait(0.2)
 
     assert time.monotonic() - began >= 0.2
 
@@ -64,7 +83,10 @@ def test_it_can_be_set_at_any_point_of_its_methods(name: str) -> None:
 
 
 def _has_point(name: str, number: int) -> bool:
-    """Set an event while one of its methods is at its point of that number; return False if it has none."""
+    """Set an event while one of its methods is at its point of that number; return False if it has none.
+
+    It is set then, except that `clear` may come later.
+    """
     event = ReentrantEvent()
     passed = 0
 
@@ -88,4 +110,6 @@ def _has_point(name: str, number: int) -> bool:
     thread.start()
     thread.join(PATIENCE)
     assert not thread.is_alive()
+    assert event.is_set() or name == "clear" or passed <= number
+    assert event.wait(0.0) == event.is_set()
     return passed > number

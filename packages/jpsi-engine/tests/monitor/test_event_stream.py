@@ -132,6 +132,21 @@ def test_a_command_without_events_is_restarted_with_backoff() -> None:
     assert source.all_pauses() == [5.0, 20.0, 80.0, 320.0, 5.0, *again, 3600.0]
 
 
+def test_no_command_is_started_again_while_the_program_exits() -> None:
+    """The finalizer of a stream that still exists is called at exit."""
+    lines, further = FakeLines("1"), FakeLines()
+    source = FakeSource([lines, further])
+    event_stream = source.event_stream()
+    event_stream.start()
+    assert source.on_event.get(timeout=PATIENCE) == ["1"]
+
+    event_stream._open_stream.close()
+    join_threads()
+
+    assert lines.closed.is_set()
+    assert source.streams == [further]
+
+
 def test_the_stream_ends_when_no_jobs_are_left() -> None:
     lines = FakeLines("1")
     source = FakeSource([lines])

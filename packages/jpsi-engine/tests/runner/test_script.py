@@ -287,14 +287,14 @@ _jpsi_find_kill() {
     done <"/sys/fs/cgroup$_jpsi_group"
   done </proc/self/cgroup
 }
-_jpsi_pids='' _jpsi_told='' _jpsi_got='' _jpsi_begun=''
+_jpsi_pids='' _jpsi_reached='' _jpsi_got='' _jpsi_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _jpsi_pass() {
   _jpsi_got=$1
-  _jpsi_told=$_jpsi_pids
-  _jpsi_send "$1" "$_jpsi_pids"
+  _jpsi_reached=$_jpsi_pids
+  _jpsi_kill "$1" "$_jpsi_pids"
 }
-_jpsi_send() {
+_jpsi_kill() {
   [ -n "$2" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
   if _jpsi_is_young; then
@@ -320,9 +320,9 @@ _jpsi_is_lost() {
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _jpsi_wait() {
   [ -n "$_jpsi_begun" ] || { read -r _jpsi_begun _ </proc/uptime; } 2>/dev/null || :
-  # One that came while processes were started missed the later ones. The others must not get it again: many
-  # programs give up their clean end at the second signal.
-  [ -z "$_jpsi_got" ] || _jpsi_send "$_jpsi_got" "${_jpsi_pids#"$_jpsi_told"}"
+  # A signal that came while processes were being started has not reached the later ones. The others must not
+  # get it again: at a second signal, many programs exit without cleaning up.
+  [ -z "$_jpsi_got" ] || _jpsi_kill "$_jpsi_got" "${_jpsi_pids#"$_jpsi_reached"}"
   _jpsi_code=''
   while :; do
     _jpsi_got=
@@ -330,9 +330,9 @@ _jpsi_wait() {
     _jpsi_answer=$?
     case $_jpsi_code,$_jpsi_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _jpsi_code=$_jpsi_answer ;; esac
     [ -n "$_jpsi_got" ] || break
-    ! _jpsi_is_lost "$1" || break
+    ! _jpsi_is_lost "$1" || { _jpsi_got=''; break; }
   done
-  _jpsi_pids=${_jpsi_pids#* } _jpsi_told=${_jpsi_told#* }
+  _jpsi_pids=${_jpsi_pids#* } _jpsi_reached=${_jpsi_reached#* }
   [ -n "$_jpsi_pids" ] || _jpsi_begun=''
 }
 for _jpsi_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do
@@ -362,6 +362,7 @@ fi
 command exec 7<&0 || exec 7</dev/null
 (
 [ -z "${BASH_VERSION-}" ] || trap - INT QUIT
+_jpsi_got=''
 umask "$_jpsi_umask"
 exec "$@"
 ) <&7 7<&- 2>&8 8>&- &
@@ -959,6 +960,23 @@ def test_signal_to_the_batch_job_reaches_the_executable(
     assert os.waitstatus_to_exitcode(status) == 7
     assert batch.markers() == ["exit.run.7", "signalled"]
     assert batch.read("stdout") == b"caught\n"
+
+
+def test_a_signal_as_a_batch_job_begins_is_sent_once_to_each_process(batch: RunnerBench) -> None:
+    """The shell that waits with the timer of a warning stands between the runner and the program."""
+    spec = shell_job('trap "" USR1; sleep 0.6')
+    written = batch.write(spec, warning=WalltimeWarning("USR2", 86_400))
+    log, begun = batch.root / "kills", "_jpsi_note active\n"
+    lines = f'kill() {{ printf "%s\\n" "$*" >>{log}; command kill "$@"; }}\ncommand kill -s USR1 $$\n'
+    text = written.read_text()
+    assert begun in text
+    written.write_text(text.replace(begun, begun + lines))
+
+    batch.start(written)
+
+    sent = [it for it in log.read_text().splitlines() if it.startswith("-s USR1")]
+    assert sent
+    assert len(set(sent)) == len(sent)
 
 
 def test_a_batch_job_that_ignores_a_signal_runs_on(batch: RunnerBench, fifo: Callable[[str], Path]) -> None:

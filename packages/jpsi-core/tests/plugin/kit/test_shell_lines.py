@@ -111,23 +111,44 @@ def test_a_signal_at_any_moment_of_the_start_reaches_the_process(
     assert ended.returncode == 128 + signal.Signals[f"SIG{name}"]
 
 
+def _log_kills(log: Path) -> str:
+    """Return the line that logs the words of `kill -s SIGNAL PID...`; the signal 0 only asks."""
+    return f'kill() {{ [ "$2" = 0 ] || printf "%s\\n" "$@" >>{log}; command kill "$@"; }}'
+
+
+#: The lines that start two processes.
+START_TWO = [
+    *("\n".join(START), "_my_first=$!", '_my_pids="$_my_first "'),
+    *("\n".join(START), "_my_second=$!", '_my_pids="$_my_pids$_my_second "'),
+]
+
+
 @pytest.mark.parametrize("moment", range(8))
 def test_a_signal_at_any_moment_of_the_start_is_sent_once_to_each_process(
     tmp_path: Path, shell: str, moment: int
 ) -> None:
     log = tmp_path / "log"
-    # `kill -s SIGNAL PID...`; the one with signal 0 only asks
-    log_kills = f'kill() {{ [ "$2" = 0 ] || printf "%s\\n" "$@" >>{log}; command kill "$@"; }}'
-    start = "\n".join(START)
-    steps = [start, "_my_first=$!", '_my_pids="$_my_first "', start, "_my_second=$!"]
-    steps += ['_my_pids="$_my_pids$_my_second "', ":", "_my_wait $_my_first\n_my_wait $_my_second"]
+    steps = [*START_TWO, ":", "_my_wait $_my_first\n_my_wait $_my_second"]
     steps.insert(moment, "command kill $$")
-    lines = [log_kills, *steps, "echo $_my_first $_my_second"]
+    lines = [_log_kills(log), *steps, "echo $_my_first $_my_second"]
 
     ended = done(shell, tmp_path / "x", lines, "exec sleep 1000 2>&-")
 
     sent = [it for it in log.read_text().split() if it.isdigit()]
     assert sorted(sent) == sorted(ended.stdout.split())
+
+
+def test_a_signal_between_the_waits_for_two_processes_is_sent_once_to_the_second(
+    tmp_path: Path, shell: str
+) -> None:
+    log = tmp_path / "log"
+    steps = [*START_TWO, "command kill -s KILL $_my_first", "_my_wait $_my_first", "command kill $$"]
+    lines = [_log_kills(log), *steps, "_my_wait $_my_second", "echo $_my_second"]
+
+    ended = done(shell, tmp_path / "x", lines, "exec sleep 1000 2>&-")
+
+    sent = [it for it in log.read_text().split() if it.isdigit()]
+    assert sent == ended.stdout.split()
 
 
 @pytest.mark.parametrize("begun", ["''", "1"], ids=["new", "old"])
@@ -136,9 +157,9 @@ def test_a_signal_to_a_new_process_is_passed_on_after_a_pause(tmp_path: Path, sh
     log = tmp_path / "log"
     lines = [
         _pause_with(tmp_path, f'echo "paused $1" >>{log}'),
+        f"_my_begun={begun}",
         *START,
         '_my_pids="$! "',
-        f"_my_begun={begun}",
         "_my_wait $!",
         "exit $_my_code",
     ]

@@ -11,11 +11,14 @@ import queue
 
 
 class ReentrantEvent:
-    """An event as of `threading`, except that `wait` may return early. Any thread may call its methods."""
+    """An event like `threading.Event`, except that `wait` may return False early.
+
+    Any thread may call its methods.
+    """
 
     def __init__(self) -> None:
         self._is_set = False
-        # wakes the waiting threads; its `put` is made for finalizers
+        # wakes the waiting threads; `SimpleQueue.put` is reentrant, so that a finalizer may call it
         self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     def is_set(self) -> bool:
@@ -33,12 +36,17 @@ class ReentrantEvent:
         with contextlib.suppress(queue.Empty):
             while True:
                 self._wakes.get_nowait()
+        self._wake_another()
 
     def wait(self, seconds: float) -> bool:
-        """Wait until it is set, for so many seconds at most; return True if it is set."""
+        """Wait until the event is set, for so many seconds at most; return True if it is set."""
         if not self._is_set:
             with contextlib.suppress(queue.Empty):
                 self._wakes.get(timeout=seconds)
-                # another thread may wait as well
-                self._wakes.put(None)
+                self._wake_another()
         return self._is_set
+
+    def _wake_another(self) -> None:
+        """Put back what was taken from the queue, if that was for a thread that still waits."""
+        if self._is_set:
+            self._wakes.put(None)

@@ -128,7 +128,8 @@ class _OpenStream:
 
 def _run_stream(reference: weakref.ref[EventStream], open_stream: _OpenStream) -> None:
     pause = None
-    while (stream := _if_wanted(reference)) is not None:
+    # it is closed with its owner, or at exit of the program while that still exists
+    while not open_stream.closed.is_set() and (stream := _if_wanted(reference)) is not None:
         wait, lines = stream.wait, None
         first, longest = stream.first_pause, stream.longest_pause
         try:

@@ -6,13 +6,13 @@ It polls where the transport cannot keep a command open.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 import attrs
 
 from jpsi.plugin import Command, CommandResult, JpsiError, Lines, LineTransport, Transport, TransportError
+from jpsi_engine.host import ReentrantEvent
 from jpsi_engine.monitor import EventStream, Liveness
 from jpsi_engine.remote.marker_mirror import MarkerMirror
 from jpsi_engine.remote.markers import RemoteMarkers, parse_line, render_moves, render_poll, render_watch
@@ -100,7 +100,7 @@ class _PolledLines:
 
     def __init__(self, poll: Callable[[], CommandResult]) -> None:
         self._poll = poll
-        self._closed = threading.Event()
+        self._closed = ReentrantEvent()
 
     def __iter__(self) -> Iterator[str]:
         for _ in range(_MAX_POLLS):

@@ -84,7 +84,8 @@ class StageOutLoop:
     _closed: ReentrantEvent = attrs.field(factory=ReentrantEvent, init=False)
 
     def __attrs_post_init__(self) -> None:
-        weakref.finalize(self, self._closed.set)
+        # not at exit of the program: a stage out would be retried without a pause
+        weakref.finalize(self, self._closed.set).atexit = False
 
     def must_wait(self, job: JobView, status: JobStatus) -> bool:
         """Return True if the end of a job must wait for its stage out; `publisher` publishes it afterwards.

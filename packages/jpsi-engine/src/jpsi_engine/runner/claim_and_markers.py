@@ -214,6 +214,7 @@ def _run_in_background(lines: Iterable[str], streams: str) -> Iterator[str]:
     yield "command exec 7<&0 || exec 7</dev/null"
     yield "("
     yield '[ -z "${BASH_VERSION-}" ] || trap - INT QUIT'
+    yield "_jpsi_got=''"  # the shell around it passes on what it has got
     yield from lines
     yield f") <&7 7<&-{streams} &"
     yield '_jpsi_pids="$! "'

@@ -89,14 +89,14 @@ _blaunch_copy() {
     sleep 0.2 || sleep 1
   done
 }
-_launch_pids='' _launch_told='' _launch_got='' _launch_begun=''
+_launch_pids='' _launch_reached='' _launch_got='' _launch_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _launch_pass() {
   _launch_got=$1
-  _launch_told=$_launch_pids
-  _launch_send "$1" "$_launch_pids"
+  _launch_reached=$_launch_pids
+  _launch_kill "$1" "$_launch_pids"
 }
-_launch_send() {
+_launch_kill() {
   [ -n "$2" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
   if _launch_is_young; then
@@ -122,9 +122,9 @@ _launch_is_lost() {
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _launch_wait() {
   [ -n "$_launch_begun" ] || { read -r _launch_begun _ </proc/uptime; } 2>/dev/null || :
-  # One that came while processes were started missed the later ones. The others must not get it again: many
-  # programs give up their clean end at the second signal.
-  [ -z "$_launch_got" ] || _launch_send "$_launch_got" "${_launch_pids#"$_launch_told"}"
+  # A signal that came while processes were being started has not reached the later ones. The others must not
+  # get it again: at a second signal, many programs exit without cleaning up.
+  [ -z "$_launch_got" ] || _launch_kill "$_launch_got" "${_launch_pids#"$_launch_reached"}"
   _launch_code=''
   while :; do
     _launch_got=
@@ -132,9 +132,9 @@ _launch_wait() {
     _launch_answer=$?
     case $_launch_code,$_launch_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _launch_code=$_launch_answer ;; esac
     [ -n "$_launch_got" ] || break
-    ! _launch_is_lost "$1" || break
+    ! _launch_is_lost "$1" || { _launch_got=''; break; }
   done
-  _launch_pids=${_launch_pids#* } _launch_told=${_launch_told#* }
+  _launch_pids=${_launch_pids#* } _launch_reached=${_launch_reached#* }
   [ -n "$_launch_pids" ] || _launch_begun=''
 }
 for _launch_signal in HUP INT QUIT TERM ALRM USR1 USR2 XCPU; do

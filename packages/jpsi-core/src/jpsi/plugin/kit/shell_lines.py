@@ -23,11 +23,12 @@ def unignore_signals() -> list[ShellLine]:
 def forward_signals(name: str) -> list[ShellLine]:
     """Return shell functions that pass signals on to child processes, for `trap_signals` and its caller.
 
-    - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list in
-      which a blank follows each id; after 0.2 s if they have just started, as they may lose it before.
+    - `_NAME_pass SIGNAL`, which the traps call, sends a signal to the processes in `_NAME_pids`, a list to
+      whose end the caller adds each id and a blank; after 0.2 s if they have just started, as they may lose
+      it before.
     - `_NAME_wait PID` waits for the end of the first process in the list, stores its exit code in
-      `_NAME_code`, and removes it from the list. It first passes on a signal that arrived earlier, to the
-      processes that were not in the list yet.
+      `_NAME_code`, and removes it from the list. It first passes on the last signal that arrived
+      earlier, to the processes that were added to the list since then.
     """
     return _lines(_FORWARDING.replace("NAME", name))
 
@@ -91,14 +92,14 @@ fi"""
 # The shell's 127 looks the same as the exit code of a process that gets a signal and then exits 127 itself.
 # Batch systems signal the shell and the process at the same time, so that the shell's 127 is the usual case.
 _FORWARDING = """\
-_NAME_pids='' _NAME_told='' _NAME_got='' _NAME_begun=''
+_NAME_pids='' _NAME_reached='' _NAME_got='' _NAME_begun=''
 # shellcheck disable=SC2317,SC2329  # the traps call it
 _NAME_pass() {
   _NAME_got=$1
-  _NAME_told=$_NAME_pids
-  _NAME_send "$1" "$_NAME_pids"
+  _NAME_reached=$_NAME_pids
+  _NAME_kill "$1" "$_NAME_pids"
 }
-_NAME_send() {
+_NAME_kill() {
   [ -n "$2" ] || return 0
   # A process that dash has just started loses a signal until it has reset its traps.
   if _NAME_is_young; then
@@ -124,9 +125,9 @@ _NAME_is_lost() {
 # A signal ends `wait` early. If `wait` has just reported the end of this process, it then returns 127.
 _NAME_wait() {
   [ -n "$_NAME_begun" ] || { read -r _NAME_begun _ </proc/uptime; } 2>/dev/null || :
-  # One that came while processes were started missed the later ones. The others must not get it again: many
-  # programs give up their clean end at the second signal.
-  [ -z "$_NAME_got" ] || _NAME_send "$_NAME_got" "${_NAME_pids#"$_NAME_told"}"
+  # A signal that came while processes were being started has not reached the later ones. The others must not
+  # get it again: at a second signal, many programs exit without cleaning up.
+  [ -z "$_NAME_got" ] || _NAME_kill "$_NAME_got" "${_NAME_pids#"$_NAME_reached"}"
   _NAME_code=''
   while :; do
     _NAME_got=
@@ -134,9 +135,9 @@ _NAME_wait() {
     _NAME_answer=$?
     case $_NAME_code,$_NAME_answer in [0-9]*,127 | [0-9]*,-1) ;; *) _NAME_code=$_NAME_answer ;; esac
     [ -n "$_NAME_got" ] || break
-    ! _NAME_is_lost "$1" || break
+    ! _NAME_is_lost "$1" || { _NAME_got=''; break; }
   done
-  _NAME_pids=${_NAME_pids#* } _NAME_told=${_NAME_told#* }
+  _NAME_pids=${_NAME_pids#* } _NAME_reached=${_NAME_reached#* }
   [ -n "$_NAME_pids" ] || _NAME_begun=''
 }"""
 
