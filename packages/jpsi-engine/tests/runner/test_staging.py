@@ -394,6 +394,26 @@ def test_a_job_that_was_signalled_before_its_runner_stages_out_on_cancel(
     assert names(here) == ["cancel"]
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_a_job_whose_end_was_requested_waits_longer_for_the_signal(
+    bench: RunnerBench, here: Path, tmp_path: Path, code: int
+) -> None:
+    """On a busy node, its runner may get the signal long after the job has."""
+    count = tmp_path / "count"
+    waiting = f'echo >>{count}; [ "$(wc -l <{count})" -lt 7 ] || kill -TERM "$PPID"'
+    script(tmp_path / "bin/sleep", f"#!/bin/sh\n{waiting}\n")
+    flags = {"success": ON_SUCCESS, "error": ON_ERROR, "cancel": ON_CANCEL}
+    spec = shell_job(
+        f'echo >out; echo \'{{"why": "cancel"}}\' >{bench.folder / "stop.1.json"}; exit {code}',
+        stage_out=[StageOut(Path("out"), str(here / name), flag) for name, flag in flags.items()],
+    )
+
+    ended = bench.run(spec, {"PATH": f"{tmp_path / 'bin'}:{PATH}"})
+
+    assert ended.markers == [f"exit.run.{code}", "signalled"]
+    assert names(here) == ["cancel"]
+
+
 def test_signals_do_not_interrupt_stage_out(
     bench: RunnerBench, here: Path, fifo: Callable[[str], Path]
 ) -> None:

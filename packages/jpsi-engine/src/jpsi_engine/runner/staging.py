@@ -22,6 +22,8 @@ _LOG = "staging"
 _NOTICES = "ALRM USR1 USR2"
 # Seconds that the runner waits, after a job that failed, for a signal of its own.
 _SIGNAL_WAIT_SECONDS = 0.1
+# How often the runner waits that long if jpsi has requested the end of the job.
+_REQUESTED_WAITS = 50
 
 # In these functions, `_jpsi_staging` is the path of a log, and `_jpsi_draft` begins the names of unfinished
 # copies.
@@ -105,16 +107,19 @@ _jpsi_signalled=
 _jpsi_note() {{ [ "$1" != signalled ] || _jpsi_signalled=1; umask 077; true >"$_jpsi_mark.$1" || :; }}"""
 
 # Some signals only notify the job: a job that ends well after one of them was not cancelled. A batch system
-# may signal the job before its runner, as Slurm does, so the runner waits a moment for a signal of its own.
-# If sleep(1) does not accept fractions, it returns at once.
+# may signal the job before its runner, as Slurm does, so the runner waits a moment for a signal of its own;
+# longer if jpsi has requested the end of the job, as jpsi does before it signals. If sleep(1) does not accept
+# fractions, the runner does not wait.
 _OUTCOME = """\
 _jpsi_end() {{
   _jpsi_measure
-  _jpsi_outcome={success}
-  if [ "$2" -ne 0 ]; then
-    _jpsi_outcome={error}
-    [ -n "$_jpsi_signalled" ] || _jpsi_tool sleep {seconds} 2>/dev/null || :
-  fi
+  _jpsi_outcome={success} _jpsi_waits=0
+  if [ "$2" -ne 0 ]; then _jpsi_outcome={error} _jpsi_waits=1; fi
+  [ ! -s {stop} ] || _jpsi_waits={requested_waits}
+  while [ -z "$_jpsi_signalled" ] && [ "$_jpsi_waits" -gt 0 ]; do
+    _jpsi_waits=$((_jpsi_waits - 1))
+    _jpsi_tool sleep {seconds} 2>/dev/null || break
+  done
   if [ -n "$_jpsi_signalled" ]; then
     _jpsi_stop=
     {{ read -r _jpsi_stop <{stop}; }} 2>/dev/null || :
@@ -183,6 +188,7 @@ def _stage_out_lines(run: Run) -> Iterator[str]:
     yield _OUTCOME.format(
         success=Outcome.SUCCESS.value,
         seconds=_SIGNAL_WAIT_SECONDS,
+        requested_waits=_REQUESTED_WAITS,
         error=Outcome.ERROR.value,
         cancel=Outcome.CANCEL.value,
         stop=word(f"{run.file('stop')}.json"),
