@@ -400,7 +400,8 @@ def test_a_job_whose_end_was_requested_waits_longer_for_the_signal(
 ) -> None:
     """On a busy node, its runner may get the signal long after the job has."""
     count = tmp_path / "count"
-    waiting = f'echo >>{count}; [ "$(wc -l <{count})" -lt 7 ] || kill -TERM "$PPID"'
+    # the fourth sleep is ended by the signal, and the seventh sends it to the runner
+    waiting = f'echo >>{count}; case $(wc -l <{count}) in 4) kill -TERM $$ ;; 7) kill -TERM "$PPID" ;; esac'
     script(tmp_path / "bin/sleep", f"#!/bin/sh\n{waiting}\n")
     flags = {"success": ON_SUCCESS, "error": ON_ERROR, "cancel": ON_CANCEL}
     spec = shell_job(

@@ -118,7 +118,8 @@ _jpsi_end() {{
   [ ! -s {stop} ] || _jpsi_waits={requested_waits}
   while [ -z "$_jpsi_signalled" ] && [ "$_jpsi_waits" -gt 0 ]; do
     _jpsi_waits=$((_jpsi_waits - 1))
-    _jpsi_tool sleep {seconds} 2>/dev/null || break
+    # the signal may end the sleep first
+    _jpsi_tool sleep {seconds} 2>/dev/null || [ $? -gt 128 ] || break
   done
   if [ -n "$_jpsi_signalled" ]; then
     _jpsi_stop=
