@@ -11,6 +11,7 @@ import pytest
 
 from jpsi_engine.host.procfs import identify
 from jpsi_testing.fake import FakeClock, FakeJob, FakeScheduler, FakeState, Outcome, limit
+from jpsi_testing.fake.runs import start
 from jpsi_testing.waiting import eventually
 
 
@@ -452,6 +453,61 @@ def test_the_processes_of_a_vanished_job_are_killed_or_run_on(
     assert eventually(lambda: not Path(f"/proc/{pid}").exists())
 
     assert (tmp_path / "done").exists() is not kill
+
+
+def test_no_process_of_a_killed_job_sees_the_end_of_another(
+    real: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as a runner, which would record that its program was killed."""
+    pipe = fifo(tmp_path)
+    job = submit(real, f"sleep 1000 & echo $! > {pipe}; wait; echo > {tmp_path}/seen; exec sleep 1000")
+    child = identify(int(read_line(pipe)))
+    assert child is not None
+    leader, kill = os.getsid(child.pid), os.kill
+
+    def kill_and_pause(pid: int, number: int) -> None:
+        kill(pid, number)
+        if (pid, number) == (child.pid, signal.SIGKILL):
+            assert eventually(lambda: not child.is_alive())
+            assert not eventually((tmp_path / "seen").exists, 0.2)
+
+    monkeypatch.setattr(os, "kill", kill_and_pause)
+    monkeypatch.setattr("jpsi_testing.fake.runs._members", lambda _: [child.pid, leader])
+
+    real.vanish(job.native_id)
+
+    assert eventually(lambda: not Path(f"/proc/{leader}").exists())
+
+
+def test_processes_are_signalled_as_they_were_started(
+    real: FakeScheduler, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A runner gets a signal before its program, also if the system has begun again with the lowest pids."""
+    pipe = fifo(tmp_path)
+    job = submit(real, f"echo $$ > {pipe}; exec sleep 1000")
+    leader = int(read_line(pipe))
+    signalled: list[int] = []
+    with monkeypatch.context() as patch:
+        pids = [leader + 1, leader, 2, leader + 2, 1]
+        patch.setattr(os, "listdir", lambda _: ["self", *map(str, pids)])
+        patch.setattr(os, "getsid", lambda _: leader)
+        patch.setattr(os, "kill", lambda pid, _: signalled.append(pid))
+
+        real.cancel(job.native_id)
+
+    assert signalled == 2 * [leader, leader + 1, leader + 2, 1, 2]
+
+
+def test_an_ended_job_is_not_signalled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process may have its pid by then."""
+    codes: list[int] = []
+    script = start(FakeJob("1", script="exit 3"), tmp_path / "script", codes.append)
+    script.join(120)
+    assert codes == [3]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "listdir", lambda _: pytest.fail("it looks for the processes of an ended job"))
+        script.send(signal.SIGKILL)
 
 
 def test_close_kills_running_jobs(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import shlex
 import signal
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -120,10 +120,14 @@ class RunningScript:
 
     _process: subprocess.Popen[bytes]
     _thread: threading.Thread
+    # Held while processes are signalled, and while the first one is reaped: its pid may be reused then.
+    _lock: threading.Lock
 
     def send(self, number: int) -> None:
         """Signal every process of the session; ignore those that have ended."""
-        _send(self._process.pid, number)
+        with self._lock:
+            if self._process.returncode is None:
+                _send(self._process.pid, number)
 
     def join(self, timeout: float) -> None:
         """Wait until `ended` was called, at most this time in seconds."""
@@ -154,10 +158,11 @@ def start(job: FakeJob, file: Path, ended: Callable[[int], None]) -> RunningScri
             stderr=stdout if os.path.sameopenfile(stdout.fileno(), stderr.fileno()) else stderr,
             start_new_session=True,
         )
+    lock = threading.Lock()
     thread = threading.Thread(
-        target=_wait, args=(process, ended), name=f"fake job {job.native_id}", daemon=True
+        target=_wait, args=(process, lock, ended), name=f"fake job {job.native_id}", daemon=True
     )
-    running = RunningScript(process, thread)
+    running = RunningScript(process, thread, lock)
     thread.start()
     return running
 
@@ -169,17 +174,22 @@ def _write(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _wait(process: subprocess.Popen[bytes], ended: Callable[[int], None]) -> None:
+def _wait(process: subprocess.Popen[bytes], lock: threading.Lock, ended: Callable[[int], None]) -> None:
     # reap it only after the rest of the session is killed, so that its pid is not reused
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    _send(process.pid, signal.SIGKILL)
-    ended(process.wait())
+    with lock:
+        _send(process.pid, signal.SIGKILL)
+        code = process.wait()
+    ended(code)
 
 
 def _send(session: int, number: int) -> None:
-    for pid in _members(session):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, number)
+    pids = _members(session)
+    # stop all before the first is killed: a runner that sees its program end of KILL records that
+    for each in (signal.SIGSTOP, number) if number == signal.SIGKILL else (number,):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, each)
 
 
 def _interpreter(script: str) -> list[str]:
@@ -191,14 +201,20 @@ def _open(job: FakeJob, path: str | None) -> IO[bytes]:
     return Path(job.directory, os.devnull if path is None else path).open("wb")
 
 
-def _members(leader: int) -> Iterator[int]:
-    """Yield the processes of a session; without /proc, only the leader's process group."""
+def _members(leader: int) -> list[int]:
+    """Return the processes of a session as they were started; without /proc, its leader's process group.
+
+    Pids count up from that of the leader, and go on with the lowest ones after the highest.
+    """
     try:
         pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]  # noqa: PTH208  names are enough
     except FileNotFoundError:
-        yield -leader
-        return
-    for pid in pids:
-        with contextlib.suppress(OSError):
-            if os.getsid(pid) == leader:
-                yield pid
+        return [-leader]
+    return sorted((pid for pid in pids if _is_member(pid, leader)), key=lambda pid: (pid < leader, pid))
+
+
+def _is_member(pid: int, leader: int) -> bool:
+    try:
+        return os.getsid(pid) == leader
+    except OSError:
+        return False
