@@ -105,12 +105,14 @@ def test_zombie_is_not_alive_but_can_still_be_identified(child: Child) -> None:
 
     assert not process.is_alive()
     assert identify(child.pid) == process
+    assert process.parent() == os.getpid()
 
 
 def test_pid_of_an_ended_process_identifies_no_process() -> None:
     process = dead()
 
     assert not process.is_alive()
+    assert process.parent() is None
     assert identify(process.pid) is None
 
 
@@ -120,6 +122,7 @@ def test_process_with_the_pid_of_another_is_not_that_one() -> None:
 
     for start_time in (process.start - 1, process.start + 1, UNKNOWN_START, -1):
         assert not ProcessId(os.getpid(), start_time).is_alive()
+        assert ProcessId(os.getpid(), start_time).parent() is None
 
 
 def test_native_id_names_pid_start_and_boot(child: Child) -> None:
@@ -290,6 +293,7 @@ def test_ps_gives_the_same_results_as_proc(monkeypatch: pytest.MonkeyPatch, chil
     assert process is not None
     assert process.is_alive()
     assert process.start != UNKNOWN_START
+    assert process.parent() == os.getpid()
     assert session(process) == [child.pid]
     assert command_line(child.pid) == "cat"
     child.reap()

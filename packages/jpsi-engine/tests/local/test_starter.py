@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import math
 import os
@@ -19,8 +20,11 @@ import pytest
 import jpsi
 from jpsi import Evidence, Job, JobExecutor, JobSpec, JobState, Reason
 from jpsi_engine.local import job_starter, starter
+from jpsi_testing.waiting import eventually
 from killed_starter import KILLED
 from manual_executor import PATIENCE
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has subreapers")
 
 
 @pytest.fixture(autouse=True)
@@ -149,17 +153,22 @@ job.wait()
 """
 
 
-@pytest.mark.parametrize("also_starter", [False, True], ids=["client", "both"])
-def test_the_jobs_of_a_killed_client_are_found(
-    config: jpsi.ExecutorConfig, proof: Path, also_starter: bool
-) -> None:
+def start_client(config: jpsi.ExecutorConfig, proof: Path) -> tuple[subprocess.Popen[str], str]:
+    """Start a client that submits a waiting job; return it and the native id of the job."""
     client = subprocess.Popen(
         [sys.executable, "-c", CLIENT, str(config.work_directory), proof, proof.with_name("fifo")],
         stdout=subprocess.PIPE,
         text=True,
     )
     assert client.stdout is not None
-    native_id = client.stdout.readline().strip()
+    return client, client.stdout.readline().strip()
+
+
+@pytest.mark.parametrize("also_starter", [False, True], ids=["client", "both"])
+def test_the_jobs_of_a_killed_client_are_found(
+    config: jpsi.ExecutorConfig, proof: Path, also_starter: bool
+) -> None:
+    client, native_id = start_client(config, proof)
     if also_starter:
         os.kill(starter_of(native_id), signal.SIGKILL)
     client.kill()
@@ -175,6 +184,69 @@ def test_the_jobs_of_a_killed_client_are_found(
     assert status.exit_code == 3 or (also_starter and status.reason is Reason.LOST)
     assert also_starter or status.evidence is Evidence.MARKER
     assert proof.read_text() == "ran\n"
+
+
+_SET_CHILD_SUBREAPER = 36
+
+
+@pytest.fixture
+def uncollected() -> Iterator[list[int]]:
+    """Have orphans become zombies of this process, like those of many a container.
+
+    Yields the pids that are collected after the test.
+    """
+    pids: list[int] = []
+    ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield pids
+    finally:
+        ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+
+
+def end_uncollected(native_id: str, proof: Path, uncollected: list[int]) -> None:
+    """Let a job whose starter was killed end, and become a zombie of this process."""
+    starter, pid = uncollected[0], int(native_id.partition(".")[0])
+    os.kill(starter, signal.SIGKILL)
+    assert eventually(lambda: starter_of(native_id) == os.getpid())
+    uncollected.append(pid)
+    writer = release(proof)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    os.close(writer)
+
+
+@linux
+def test_a_job_that_nobody_collects_after_its_starter_ends(
+    executor: JobExecutor, proof: Path, uncollected: list[int]
+) -> None:
+    job = waiting(proof)
+    executor.submit(job)
+    uncollected.append(starter_of(job.native_id or ""))
+
+    end_uncollected(job.native_id or "", proof, uncollected)
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
+
+
+@linux
+def test_a_job_that_nobody_collects_after_its_starter_and_its_client_is_found(
+    config: jpsi.ExecutorConfig, proof: Path, uncollected: list[int]
+) -> None:
+    client, native_id = start_client(config, proof)
+    uncollected.append(starter_of(native_id))
+    client.kill()
+    client.communicate()
+
+    end_uncollected(native_id, proof, uncollected)
+    (job,) = JobExecutor("local", config=config).recover()
+    status = job.wait(PATIENCE)
+
+    assert status is not None
+    assert (status.state, status.reason, status.exit_code) == (JobState.FAILED, Reason.LOST, None)
 
 
 def starter_of(native_id: str) -> int:

@@ -140,7 +140,7 @@ def test_a_timer_that_cannot_sleep_exits_only_at_the_end_of_the_job(
     assert is_over
     assert is_alive
     assert (started.returncode, process.markers()) == (0, ["exit.run.0"])
-    assert eventually(lambda: not timer.exists(), 60)
+    assert eventually(lambda: _has_ended(int(timer.name)), 60)
 
 
 def test_the_job_reads_its_input_as_ever(bench: RunnerBench, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 # the clock by which proc(5) counts start times
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 # Indices of the fields after the name in parentheses (proc(5), /proc/PID/stat).
-_STATE, _SESSION, _START = 0, 3, 19
+_STATE, _PARENT, _SESSION, _START = 0, 1, 3, 19
 
 
 @attrs.frozen(slots=True)
@@ -56,10 +56,10 @@ class ProcessId:
         found = _read_state(self.pid)
         return found is not None and found[1] == self.start and found[0] not in "ZX"
 
-    def exists(self) -> bool:
-        """Return True if this very process still runs, or its parent has not collected it yet."""
+    def parent(self) -> int | None:
+        """Return the pid of its parent, also of a zombie; None if this very process exists no more."""
         found = _read_state(self.pid)
-        return found is not None and found[1] == self.start
+        return None if found is None or found[1] != self.start else found[2]
 
 
 @functools.cache
@@ -187,11 +187,12 @@ def _members(session_id: int) -> Iterator[int]:
                 yield int(name)
 
 
-def _read_state(pid: int) -> tuple[str, int] | None:
+def _read_state(pid: int) -> tuple[str, int, int] | None:
+    """Return the state, the start time and the parent of a process; None if there is none with this pid."""
     if not _HAS_PROC:
         return _read_state_by_ps(pid)
     fields = _read_stat(pid)
-    return None if fields is None else (fields[_STATE], int(fields[_START]))
+    return None if fields is None else (fields[_STATE], int(fields[_START]), int(fields[_PARENT]))
 
 
 def _read_stat(pid: int) -> list[str] | None:
@@ -206,12 +207,13 @@ def _read_stat(pid: int) -> list[str] | None:
     return text[text.rindex(b")") + 2 :].decode("ascii").split() if text else None
 
 
-def _read_state_by_ps(pid: int) -> tuple[str, int] | None:
-    rows = _ps("-o", "stat=", "-o", "lstart=", "-p", str(pid))
+def _read_state_by_ps(pid: int) -> tuple[str, int, int] | None:
+    rows = _ps("-o", "stat=", "-o", "ppid=", "-o", "lstart=", "-p", str(pid))
     if not rows:
         return None
-    state, _, started = rows[0].strip().partition(" ")
-    return state[:1], int(time.mktime(time.strptime(started.strip(), "%a %b %d %H:%M:%S %Y")))
+    state, parent, started = rows[0].strip().split(maxsplit=2)
+    start = int(time.mktime(time.strptime(started.strip(), "%a %b %d %H:%M:%S %Y")))
+    return state[:1], start, int(parent)
 
 
 def _members_by_ps(session_id: int) -> Iterator[int]:

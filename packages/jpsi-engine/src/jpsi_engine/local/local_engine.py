@@ -173,12 +173,13 @@ class LocalEngine(Engine):
             started = None
             if duration is None and umask is not None:
                 started = self._start_program(run, int(umask, 8), state, lock)
-            is_child = started is None
-            program = started if isinstance(started, StartedProgram) else None
+            is_child, program, starter = started is None, None, None
             if isinstance(started, StartedProgram):
-                process = started.process
+                process, program, starter = started.process, started, started.starter_pid
+            elif started is not None:
+                process, starter = started, spool.starter_of(self._spool.claim(job_id, submission.attempt))
             else:
-                process = self._spawn(submission, run, lock) if started is None else started
+                process = self._spawn(submission, run, lock)
         finally:
             os.close(lock)
         if duration is not None:
@@ -192,7 +193,7 @@ class LocalEngine(Engine):
             is_child=is_child,
             started=now,
             program=program,
-            has_starter=not is_child,
+            starter=starter,
             duration=duration,
         )
 
@@ -423,7 +424,7 @@ class LocalEngine(Engine):
             process,
             is_child=False,
             started=datetime.now(UTC) if claim is None else datetime_from_ns(claim.time_ns),
-            has_starter=claim is not None and claim.text.startswith(spool.STARTER),
+            starter=spool.starter_of(claim),
             duration=walltime_limit(serialization.decode(intent.content["spec"]), self._setup.config),
         )
 

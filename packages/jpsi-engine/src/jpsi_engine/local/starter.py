@@ -92,6 +92,8 @@ class StartedProgram:
     """A program that runs, or has run."""
 
     process: ProcessId
+    #: The pid of the process that has started it.
+    starter_pid: int
     _starter: Starter
     _number: int
 
@@ -221,7 +223,7 @@ class Starter:
             started, ends = self._ask(request, [] if lock is None else [lock])
             self._environment = self._environment if changed is None else changed
         self._report(ends)
-        return None if started is None else StartedProgram(ProcessId(*started), self, number)
+        return None if started is None else StartedProgram(ProcessId(*started), self._pid, self, number)
 
     def request_end(self, number: int) -> None:
         """See `StartedProgram.request_end`."""

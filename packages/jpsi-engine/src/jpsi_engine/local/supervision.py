@@ -53,8 +53,9 @@ class SupervisedProcess:
     started: datetime
     #: Set if this program had the job's own program started, which tells of its end.
     program: StartedProgram | None = None
-    #: True if its parent is a process that starts programs; that leaves the markers before it collects it.
-    has_starter: bool = False
+    #: The pid of the process that started its program, which leaves the markers before it collects that; None
+    #: if a runner does.
+    starter: int | None = None
     duration: timedelta | None = None
     stop: Stop | None = None
     #: True if this process has sent TERM. It sends TERM once, as some programs quit at once on a second one.
@@ -70,8 +71,12 @@ class SupervisedProcess:
         return self.attempt > 0
 
     def is_uncollected(self) -> bool:
-        """Return True if a process that starts programs has yet to leave the markers of its end."""
-        return self.has_starter and self.process is not None and self.process.exists()
+        """Return True if the process that started its program has yet to leave the markers of its end.
+
+        If that is gone, the program has another parent. That may leave it a zombie for ever, as the first
+        process of a container often does.
+        """
+        return self.starter is not None and self.process is not None and self.process.parent() == self.starter
 
 
 @attrs.define(eq=False)

@@ -31,7 +31,7 @@ else:
         {
             ".": "attempts",
             ".arrays": "BLOCK ArrayFiles ArrayIntent ArrayMember read_link",
-            ".claims": "REVOKED STARTER UNNAMED UNREADABLE Claim claimant is_revoked validate_claim",
+            ".claims": "REVOKED UNNAMED UNREADABLE Claim claimant is_revoked starter_of validate_claim",
             ".damage": "DAMAGE array_problem fallback_intent folder_problems",
             ".history": "JobHistory",
             ".intents": "ArrayAttempt JobAttempt JobIntent",

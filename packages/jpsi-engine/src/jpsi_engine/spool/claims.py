@@ -66,6 +66,16 @@ def claimant(claim: Claim | None) -> str | None:
     return None if claim is None or claim.text in {"", REVOKED} else claim.text
 
 
+def starter_of(claim: Claim | None) -> int | None:
+    """Return the pid of the process that starts programs and has made a claim; None if none of these did.
+
+    >>> starter_of(Claim("starter.17", 0)), starter_of(Claim("17", 0))
+    (17, None)
+    """
+    pid = claim.text.removeprefix(STARTER) if claim is not None and claim.text.startswith(STARTER) else ""
+    return int(pid) if pid.isdecimal() else None
+
+
 def validate_claim(text: str) -> str:
     """Return the text of a claim, or UNREADABLE if it is not a valid one.
 
