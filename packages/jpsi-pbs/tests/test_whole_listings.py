@@ -261,11 +261,23 @@ def test_a_listing_of_all_jobs_is_wrapped_in_two_lines(tmp_path: Path, code: int
         ("JPSI_TAG=jpsi-5- ,C=d", None),
         ("JPSI_TAG=", None),
         ("JPSI~TAG=jpsi-5-1,C=d", None),
+        ("JPSI_TASK=1,C=d", ""),
+        ("A=/data/jpsi-docs,C=d", ""),
     ],
 )
 def test_the_tag_among_the_variables(variables: str, tag: str | None) -> None:
     assert parse_tag(variables, is_complete=True) == tag
     assert parse_tag(variables, is_complete=False) == (tag or None)
+
+
+def test_a_damaged_tag_is_not_missing() -> None:
+    """A job without a tag is another one, so jpsi would take its own for lost."""
+    before, variable, after = "A=b,", f"JPSI_TAG={_TAG}", ",PBS_O_HOST=node01"
+    for at in range(len(variable)):
+        for gone in range(4):
+            for noise in _NOISE:
+                damaged = f"{before}{variable[:at]}{noise}{variable[at + gone :]}{after}"
+                assert parse_tag(damaged, is_complete=True) in {_TAG, None}, damaged
 
 
 def test_missing_variables_do_not_make_a_job_foreign() -> None:

@@ -26,11 +26,12 @@ VARIABLES = (TAG, _NAME)
 # the separator that follows.
 _TAG_TEXT = re.compile(rf"\b{TAG}\"?[=:]\s*\"?([A-Za-z0-9-]+)")
 # The tag's variable in such a list, or in a list with one variable per line. Only another variable may follow
-# a comma, as otherwise the comma would be part of the value.
-_VARIABLE_END = r"(?=\n|,[^,=\n]+=|\Z)"
+# a separator, as otherwise that would be part of the value.
+_VARIABLE_END = r"(?=[,\n][^,=\n]+=|\n?\Z)"
 _TAG_VARIABLE = re.compile(rf"(?:^|[,\n]){TAG}=([^,\n]*){_VARIABLE_END}")
-# Text that looks like a tag, as the value of another variable
-_MISPLACED_TAG = re.compile(rf"=jpsi-[A-Za-z0-9-]+{_VARIABLE_END}")
+# What is left of the tag's variable if three characters of it are garbled: its name, perhaps without the end,
+# or a whole tag
+_DAMAGED_TAG = re.compile(rf"JPSI_TA(?!SK)|jpsi-[0-9a-f-]+-[0-9]+{_VARIABLE_END}")
 
 
 def legal_name(name: str | None) -> str:
@@ -74,5 +75,5 @@ def parse_tag(variables: str, *, is_complete: bool) -> str | None:
     tags: set[str] = set(_TAG_VARIABLE.findall(variables))
     if len(tags) == 1 and (tag := tags.pop()) and extract_tag(tag) == tag:
         return tag
-    has_no_tag = is_complete and TAG not in variables and not _MISPLACED_TAG.search(variables)
+    has_no_tag = is_complete and not _DAMAGED_TAG.search(variables)
     return "" if has_no_tag else None
